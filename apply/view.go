@@ -1,0 +1,175 @@
+package apply
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// view is what we know of the live objects with our label, fed by two sources:
+// the watches and the answers to our own writes. The newer resourceVersion
+// wins, so that neither can turn the other back.
+type view struct {
+	// changed is called, without a lock held, when there is news for planning.
+	changed func()
+
+	mu    sync.RWMutex
+	kinds map[schema.GroupKind]*kindView
+}
+
+func newView(changed func()) *view {
+	return &view{changed: changed, kinds: map[schema.GroupKind]*kindView{}}
+}
+
+// snapshot is a copy of all that is known, and of which kinds are known whole.
+func (v *view) snapshot() (map[ID]Live, map[schema.GroupKind]bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	all, synced := map[ID]Live{}, map[schema.GroupKind]bool{}
+	for gk, kind := range v.kinds {
+		maps.Copy(all, kind.objects)
+		synced[gk] = kind.synced
+	}
+	return all, synced
+}
+
+// add begins to know a kind.
+func (v *view) add(gk schema.GroupKind) *kindView {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.kinds[gk] = &kindView{view: v, kind: gk, objects: map[ID]Live{}}
+	return v.kinds[gk]
+}
+
+// drop forgets a kind. What its watch still delivers goes nowhere.
+func (v *view) drop(gk schema.GroupKind) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.kinds, gk)
+}
+
+// observe takes the answer to a write of ours. It tells nothing of health: the
+// object is in progress until the watch has caught up.
+func (v *view) observe(id ID, live Live) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	kind := v.kinds[id.GroupKind()]
+	if kind == nil {
+		return
+	}
+	if old, known := kind.objects[id]; known && old.UID == live.UID && old.Version >= live.Version {
+		return
+	}
+	kind.objects[id] = live
+}
+
+// forget takes out an object that a read found gone.
+func (v *view) forget(id ID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if kind := v.kinds[id.GroupKind()]; kind != nil {
+		delete(kind.objects, id)
+	}
+}
+
+// kindView is the part of the view that one watch feeds: a cache.ReflectorStore.
+type kindView struct {
+	view    *view
+	kind    schema.GroupKind
+	objects map[ID]Live
+	synced  bool
+}
+
+func (k *kindView) id(u *unstructured.Unstructured) ID {
+	return ID{Group: k.kind.Group, Kind: k.kind.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// Add takes an object that came into sight.
+func (k *kindView) Add(obj any) error { return k.Update(obj) }
+
+// Update takes an object's newer state.
+func (k *kindView) Update(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	id, live := k.id(u), liveOf(u)
+	if k.set(id, live) {
+		k.view.changed()
+	}
+	return nil
+}
+
+func (k *kindView) set(id ID, live Live) (news bool) {
+	k.view.mu.Lock()
+	defer k.view.mu.Unlock()
+	old, known := k.objects[id]
+	if known && old.Version > live.Version {
+		return false
+	}
+	k.objects[id] = live
+	return !known || old.differs(live)
+}
+
+// Delete takes an object that went out of sight: deleted, or without our label.
+func (k *kindView) Delete(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	if k.unset(k.id(u), parseVersion(u.GetResourceVersion())) {
+		k.view.changed()
+	}
+	return nil
+}
+
+func (k *kindView) unset(id ID, version uint64) (news bool) {
+	k.view.mu.Lock()
+	defer k.view.mu.Unlock()
+	old, known := k.objects[id]
+	if !known || old.Version > version {
+		return false
+	}
+	delete(k.objects, id)
+	return true
+}
+
+// Replace takes the whole list, as of a resourceVersion: what is not in it is
+// gone, but for what an answer has shown to be newer.
+func (k *kindView) Replace(list []any, version string) error {
+	at := parseVersion(version)
+	next := make(map[ID]Live, len(list))
+	for _, obj := range list {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			next[k.id(u)] = liveOf(u)
+		}
+	}
+	k.replace(next, at)
+	k.view.changed()
+	return nil
+}
+
+func (k *kindView) replace(next map[ID]Live, at uint64) {
+	k.view.mu.Lock()
+	defer k.view.mu.Unlock()
+	for id, old := range k.objects {
+		listed, ok := next[id]
+		if (ok && old.Version > listed.Version) || (!ok && old.Version > at) {
+			next[id] = old
+		}
+	}
+	k.objects, k.synced = next, true
+}
+
+// Resync has no meaning here.
+func (k *kindView) Resync() error { return nil }
+
+// differs tells whether a newer state is news for planning.
+func (l Live) differs(o Live) bool {
+	return l.UID != o.UID || l.Fields != o.Fields || l.AddOn != o.AddOn || l.Prune != o.Prune ||
+		l.Health != o.Health || l.Message != o.Message || l.Bare != o.Bare || l.Deleting != o.Deleting ||
+		!slices.Equal(l.Finalizers, o.Finalizers)
+}
