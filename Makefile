@@ -1,0 +1,118 @@
+# fleetling: what can be made here.
+#
+# A fresh machine needs Go, git, make and gcc-free nothing else; `make tools-apt`
+# installs what the tests call (gpg, ssh-keygen) where apt may.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# One set of build flags everywhere, so that all modules share the build cache.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
+GO_BUILD := go build -ldflags "-s -w"
+
+CACHE := .cache
+BIN := $(CURDIR)/$(CACHE)/bin
+IMAGE ?= fleetling:dev
+
+# Pinned tools, built once.
+CONTROLLER_GEN := $(BIN)/controller-gen@v0.21.0
+GOFUMPT := $(BIN)/gofumpt@v0.12.0
+STATICCHECK := $(BIN)/staticcheck@v0.8.2
+GOLANGCI := $(BIN)/golangci-lint@v2.15.0
+
+## help: print this list
+.PHONY: help
+help:
+	@sed -n 's/^## //p' Makefile | sed -e 's/: /\t/' | expand -t 14
+
+## build: build the binary into .cache/fleetling
+.PHONY: build
+build:
+	$(GO_BUILD) -o $(CACHE)/fleetling ./agent/cmd/fleetling
+	@ls -lh $(CACHE)/fleetling | awk '{print $$9, $$5}'
+
+## demo: run the main job on two real API servers; KEEP=1 leaves them running
+.PHONY: demo
+demo: apt control-plane
+	cd e2e && go run ./demo
+
+## test: run all tests, unit and e2e (cold: see README.md)
+.PHONY: test
+test: apt control-plane
+	go test ./...
+	cd e2e && go test -timeout 40m ./...
+
+## test-long: run the suites that take long
+.PHONY: test-long
+test-long: apt control-plane
+	cd e2e && FLEETLING_LONG=1 go test -timeout 120m -run Long ./...
+
+## bench: measure, as ratios against a floor in the same run
+.PHONY: bench
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+## race: run the unit tests under the race detector (needs gcc)
+.PHONY: race
+race:
+	CGO_ENABLED=1 go test -race ./...
+
+## lint: run golangci-lint (its first build takes minutes)
+.PHONY: lint
+lint: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+	cd e2e && $(GOLANGCI) run --config ../.golangci.yml ./...
+
+## verify: generate, tidy, format and check; fails if that changes a file
+.PHONY: verify
+verify: generate $(GOFUMPT) $(STATICCHECK)
+	go mod tidy
+	cd e2e && go mod tidy
+	$(GOFUMPT) -l -w agent apply sources e2e
+	go vet ./... && cd e2e && go vet ./...
+	$(STATICCHECK) ./...
+	cd e2e && $(STATICCHECK) ./...
+	@git diff --exit-code || { echo "make verify changed files: commit them" >&2; exit 1; }
+
+## generate: write what is generated from the API types
+.PHONY: generate
+generate: $(CONTROLLER_GEN)
+	$(CONTROLLER_GEN) object crd paths=./agent/api/... output:crd:dir=manifests/crds
+
+## control-plane: build etcd, kube-apiserver and kube-controller-manager, once
+.PHONY: control-plane
+control-plane:
+	cd e2e && go run ./cmd/controlplane
+
+## image: build the container image IMAGE (needs docker or podman)
+.PHONY: image
+image:
+	docker build -t $(IMAGE) .
+
+# What the tests call beside Go and git.
+.PHONY: apt
+apt:
+	@missing=""; \
+	command -v gpg >/dev/null || missing="$$missing gnupg"; \
+	command -v ssh-keygen >/dev/null || missing="$$missing openssh-client"; \
+	[ -z "$$missing" ] || { \
+	  echo "installing:$$missing"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || { \
+	    echo "please run: apt-get install -y$$missing" >&2; exit 2; }; }
+
+$(BIN)/controller-gen@%:
+	$(call install,sigs.k8s.io/controller-tools/cmd/controller-gen,$*)
+$(BIN)/gofumpt@%:
+	$(call install,mvdan.cc/gofumpt,$*)
+$(BIN)/staticcheck@%:
+	$(call install,honnef.co/go/tools/cmd/staticcheck,$*)
+$(BIN)/golangci-lint@%:
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$*)
+
+define install
+	@mkdir -p $(BIN)
+	@echo "building $(notdir $(1)) $(2)"
+	@GOBIN=$(BIN) go install $(1)@$(2) && mv $(BIN)/$(notdir $(1)) $@
+endef

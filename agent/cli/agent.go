@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetling/fleetling/agent"
+)
+
+func agentCommand(world World) *cobra.Command {
+	var configFile, kubeconfig, dataDir, level string
+	leaderElect := true
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run the agent of this cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := newLogger(world, level)
+			if err != nil {
+				return err
+			}
+			config, err := agent.ReadConfig(configFile)
+			if err != nil {
+				return err
+			}
+			if dataDir != "" {
+				config.DataDir = dataDir
+			}
+			config.Remote.Proxy = world.Proxy
+			if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
+				return fmt.Errorf("data folder: %w", err)
+			}
+			rest, err := restConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			rest.QPS = -1 // API Priority and Fairness paces us
+			rest.UserAgent = "fleetling"
+			err = agent.Run(cmd.Context(), agent.Options{
+				ConfigFile: configFile, Config: config, REST: rest, Log: logger,
+				Holder: world.Hostname + "/" + config.DataDir, LeaderElect: leaderElect,
+			})
+			if errors.Is(err, agent.ErrConfigChanged) {
+				logger.Info("stopped: the configuration has changed")
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&configFile, "config", "/etc/fleetling/config.yaml", "configuration file")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig, when not in the cluster")
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "folder for the clone (default: dataDir of the configuration)")
+	cmd.Flags().StringVar(&level, "log-level", "info", "info or debug")
+	cmd.Flags().BoolVar(&leaderElect, "leader-elect", true, "hold a Lease, so that one agent writes at a time")
+	return cmd
+}
+
+// newLogger logs JSON lines. What client-go logs by itself goes the same way.
+func newLogger(world World, level string) (logr.Logger, error) {
+	var slogLevel slog.Level
+	if err := slogLevel.UnmarshalText([]byte(level)); err != nil {
+		return logr.Logger{}, fmt.Errorf("--log-level %q: info or debug", level)
+	}
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(world.Err, &slog.HandlerOptions{Level: slogLevel}))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	return logger, nil
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetling/fleetling/agent/desired"
+	"github.com/fleetling/fleetling/apply"
+)
+
+// content is one add-on at one revision: what can be rolled out, and what is
+// kept of it in the snapshot.
+type content struct {
+	Name      string        `json:"name"`
+	Path      string        `json:"path"`
+	Revision  string        `json:"revision"`
+	Digest    string        `json:"digest"`
+	DependsOn []string      `json:"dependsOn,omitempty"`
+	Timeout   time.Duration `json:"timeout"`
+	// Objects are filled for the snapshot only.
+	Objects []storedObject `json:"objects,omitempty"`
+
+	objects  []apply.Object
+	failures []apply.Failure
+}
+
+type storedObject struct {
+	File string          `json:"file"`
+	Body json.RawMessage `json:"body"`
+}
+
+// newContent takes a rendered add-on over the edge of apply.
+func newContent(revision string, addOn desired.AddOn) content {
+	manifests := make([]apply.Manifest, 0, len(addOn.Objects))
+	for _, o := range addOn.Objects {
+		manifests = append(manifests, apply.Manifest{Unstructured: o.Unstructured, File: o.File})
+	}
+	c := content{
+		Name: addOn.Name, Path: addOn.Path, Revision: revision, Digest: addOn.Digest,
+		DependsOn: addOn.DependsOn, Timeout: addOn.Timeout,
+	}
+	c.objects, c.failures = apply.Decode(addOn.Name, manifests)
+	return c
+}
+
+// stored is the content as the snapshot keeps it.
+func (c content) stored() content {
+	for _, o := range c.objects {
+		c.Objects = append(c.Objects, storedObject{File: o.File, Body: o.Body})
+	}
+	c.objects, c.failures = nil, nil
+	return c
+}
+
+// restored is the content as it was before stored.
+func (c content) restored() (content, error) {
+	manifests := make([]apply.Manifest, 0, len(c.Objects))
+	for _, s := range c.Objects {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(s.Body); err != nil {
+			return content{}, fmt.Errorf("add-on %s: %s: %w", c.Name, s.File, err)
+		}
+		manifests = append(manifests, apply.Manifest{Unstructured: u, File: s.File})
+	}
+	c.Objects = nil
+	c.objects, c.failures = apply.Decode(c.Name, manifests)
+	return c, nil
+}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fleetling/fleetling/apply"
+)
+
+// passLoop makes the cluster what the findings say, and says what it found.
+type passLoop struct {
+	keeper *keeper
+	board  *board
+	engine *apply.Engine
+	status *statusWriter
+	// kept is what it remembers from one pass to the next.
+	kept passMemory
+}
+
+type passMemory struct {
+	restored bool
+	active   []content
+	// since is when a content of an add-on began to count, by add-on.
+	since    map[string]started
+	ready    map[string]bool
+	revision string
+}
+
+type started struct {
+	digest string
+	at     time.Time
+}
+
+// Reconcile makes one pass.
+func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	found := p.board.read()
+	if err := p.restore(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	plan := rollOut(p.kept.active, found.targets, p.kept.ready)
+	if err := p.keep(ctx, found, plan); err != nil {
+		return ctrl.Result{}, err
+	}
+	p.begin(found, plan, time.Now())
+	report, err := p.engine.Pass(ctx, plan.wanted)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	before := p.kept.ready
+	p.kept.ready = readyAddOns(found.targets, p.kept.active, report)
+	view := outcome{
+		found: found, rollout: plan, report: report, since: p.kept.since,
+		snapshot: p.keeper.snapshotProblem(), now: time.Now(),
+	}
+	if err := p.status.write(ctx, view); err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(plan.blocked) > 0 && newlyReady(before, p.kept.ready) {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	}
+	return ctrl.Result{RequeueAfter: soonest(report.Again, view.untilTimeout())}, nil
+}
+
+// restore takes what was rolled out from the snapshot, once: it is repaired
+// until the source loop knows better, and for as long as Git is away.
+func (p *passLoop) restore(ctx context.Context) error {
+	if p.kept.restored {
+		return nil
+	}
+	active, err := p.keeper.restore(ctx)
+	if err != nil {
+		return err
+	}
+	p.kept.active, p.kept.restored = active, true
+	return nil
+}
+
+// keep writes pin and snapshot before anything of a revision is applied.
+func (p *passLoop) keep(ctx context.Context, found findings, plan rollout) error {
+	p.kept.active = plan.active
+	if found.verified == nil {
+		return nil
+	}
+	next := pin{Pin: found.verified.Pin, Signer: found.verified.Signer, Identity: found.told.identity}
+	current, err := p.keeper.current(ctx)
+	if err != nil {
+		return err
+	}
+	if current != nil {
+		next.Listed = current.Listed
+	}
+	if found.selection != nil {
+		next.Listed = next.Listed || found.selection.Listed
+	}
+	return p.keeper.keep(ctx, next, plan.active)
+}
+
+// begin notes what begins to count with this pass.
+func (p *passLoop) begin(found findings, plan rollout, now time.Time) {
+	since := map[string]started{}
+	for _, c := range plan.active {
+		s := p.kept.since[c.Name]
+		if s.digest != c.Digest {
+			s = started{c.Digest, now}
+		}
+		since[c.Name] = s
+	}
+	p.kept.since = since
+	if found.verified != nil && found.verified.Commit != p.kept.revision {
+		p.kept.revision = found.verified.Commit
+		p.engine.RetryNow()
+	}
+}
+
+func newlyReady(before, after map[string]bool) bool {
+	for name, ready := range after {
+		if ready && !before[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// soonest is the shortest wait that is not zero.
+func soonest(waits ...time.Duration) time.Duration {
+	var shortest time.Duration
+	for _, wait := range waits {
+		if wait > 0 && (shortest == 0 || wait < shortest) {
+			shortest = wait
+		}
+	}
+	return shortest
+}

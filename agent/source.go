@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetling/fleetling/agent/api/v1alpha1"
+	"github.com/fleetling/fleetling/agent/desired"
+	"github.com/fleetling/fleetling/sources"
+	"github.com/fleetling/fleetling/sources/fleet"
+	"github.com/fleetling/fleetling/sources/trust"
+)
+
+// sourceLoop reads identity and repository and posts its findings. It writes
+// nothing to the cluster.
+type sourceLoop struct {
+	config   Config
+	pipeline *desired.Pipeline
+	keeper   *keeper
+	board    *board
+	members  client.Reader
+	pace     pace
+	// posted wakes the pass loop.
+	posted func()
+}
+
+// Reconcile looks once.
+func (s *sourceLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	asked, err := s.asked(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	pinned, err := s.keeper.current(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	last := s.board.read()
+	next := s.look(ctx, last, pinned, time.Now())
+	if ctx.Err() != nil {
+		return ctrl.Result{}, nil // stopped half-way: what was found then says nothing
+	}
+	next.handled = asked
+	s.board.post(next)
+	if !next.sameNews(last) {
+		logNews(log.FromContext(ctx), last, next)
+		s.posted()
+	}
+	return ctrl.Result{RequeueAfter: s.pace.next(next.contact != nil)}, nil
+}
+
+// asked reads the annotation reconcile-at. A Member that is not there asks for
+// nothing.
+func (s *sourceLoop) asked(ctx context.Context) (string, error) {
+	var member v1alpha1.Member
+	if err := s.members.Get(ctx, client.ObjectKey{Name: v1alpha1.Self}, &member); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return member.Annotations[v1alpha1.ReconcileAtAnnotation], nil
+}
+
+// look takes the three steps. Each keeps what was known before where it can't
+// tell anything new.
+func (s *sourceLoop) look(ctx context.Context, last findings, pinned *pin, now time.Time) findings {
+	next := last
+	found, err := readIdentity(s.config.Identity)
+	next.told = holdIdentity(found, err, lastIdentity(last, pinned))
+	s.fetch(ctx, &next, pinned, now)
+	s.verify(ctx, &next, pinned, now)
+	s.want(ctx, &next, last, pinned)
+	return next
+}
+
+func lastIdentity(last findings, pinned *pin) *fleet.Identity {
+	switch {
+	case last.told.identity != nil:
+		return last.told.identity
+	case pinned != nil:
+		return pinned.Identity
+	}
+	return nil
+}
+
+func (s *sourceLoop) fetch(ctx context.Context, next *findings, pinned *pin, now time.Time) {
+	if next.lastContact.IsZero() {
+		next.lastContact = now
+	}
+	have := ""
+	switch {
+	case next.verified != nil:
+		have = next.verified.Commit
+	case pinned != nil:
+		have = pinned.Commit
+	}
+	result, err := s.pipeline.Fetch(ctx, have)
+	next.contact = err
+	if err == nil {
+		next.head, next.lastContact = result.Head, now
+	}
+	next.stale = now.Sub(next.lastContact) > s.config.StaleAfter
+}
+
+// verify judges the head against the newest verified one. Without contact it is
+// the pinned commit itself that is looked for on disk, so that a changed
+// identity can be answered while Git is away.
+func (s *sourceLoop) verify(ctx context.Context, next *findings, pinned *pin, now time.Time) {
+	head := next.head
+	if head == "" && pinned != nil {
+		head = pinned.Commit
+	}
+	known := pinned != nil && next.verified != nil && next.verified.Commit == head
+	if head == "" || (known && next.refusal == nil) {
+		return
+	}
+	verified, err := s.pipeline.Verify(ctx, base(next.verified, pinned), head, now)
+	switch {
+	case err == nil:
+		next.verified, next.refusal = &verified, nil
+	case sources.ReasonOf(err) != "":
+		next.refusal = err
+	case next.contact == nil:
+		next.contact = err
+	}
+}
+
+// base is the pin to go by. Without one in the cluster it is none: somebody
+// deleted it, to have the agent introduced again.
+func base(verified *trust.Verified, pinned *pin) *trust.Pin {
+	switch {
+	case pinned == nil:
+		return nil
+	case verified != nil:
+		return &verified.Pin
+	}
+	return &pinned.Pin
+}
+
+func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pinned *pin) {
+	if next.verified == nil || next.told.identity == nil {
+		next.selectErr, next.targets = next.told.err, nil
+		return
+	}
+	same := last.verified != nil && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
+	if same && (last.selection != nil || last.selectErr != nil) {
+		return
+	}
+	listed := (pinned != nil && pinned.Listed) || (next.selection != nil && next.selection.Listed)
+	wanted, err := s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed)
+	if err == nil && len(wanted.AddOns) == 0 && (len(next.targets) > 0 || (pinned != nil && pinned.Snapshot != "")) {
+		err = errNothingSelected(wanted.Selection.Cluster)
+	}
+	switch {
+	case err == nil:
+		next.selection, next.selectErr = &wanted.Selection, nil
+		next.targets = targetsOf(next.verified.Commit, wanted)
+	case sources.ReasonOf(err) != "":
+		next.selectErr, next.targets = err, nil
+	case next.contact == nil:
+		next.contact = err
+	}
+}
+
+// errNothingSelected holds what is applied where no add-on is selected any more:
+// that is a label gone wrong more often than a wish.
+func errNothingSelected(cluster string) error {
+	return &sources.Error{
+		Reason: sources.EmptySelector, File: "fleetling.yaml",
+		Err: fmt.Errorf("no add-on is for cluster %s any more: mend its labels or a selector; to remove all add-ons, leave one that holds what has to stay", cluster),
+	}
+}
+
+// targetsOf takes what is wanted over the edge of apply. The result is never
+// nil: nothing selected is something else than not known.
+func targetsOf(revision string, wanted desired.Wanted) []target {
+	targets := make([]target, 0, len(wanted.AddOns))
+	for _, addOn := range wanted.AddOns {
+		t := target{name: addOn.Name, path: addOn.Path, dependsOn: addOn.DependsOn, err: addOn.Err, warnings: addOn.Warnings}
+		if addOn.Err == nil {
+			t.content = newContent(revision, addOn)
+		}
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+// pace is when to look again: the interval with 10 % jitter, and after a
+// failure sooner at first, then later.
+type pace struct {
+	interval time.Duration
+	retry    *backoff.ExponentialBackOff
+}
+
+func newPace(interval time.Duration) pace {
+	return pace{interval, backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Second),
+		backoff.WithMaxInterval(max(interval, 5*time.Minute)),
+		backoff.WithMaxElapsedTime(0))}
+}
+
+func (p pace) next(failed bool) time.Duration {
+	if failed {
+		return p.retry.NextBackOff()
+	}
+	p.retry.Reset()
+	tenth := p.interval / 10
+	return p.interval - tenth + rand.N(2*tenth+1)
+}
