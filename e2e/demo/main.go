@@ -1,0 +1,28 @@
+// Command demo shows fleetling at work, step by step, on clusters that it
+// starts itself. It ends with exit code 1 if a step fails. With KEEP=1 it
+// leaves all running at the end and prints the kubeconfigs.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := &demo{out: os.Stdout, assets: os.Getenv("KUBEBUILDER_ASSETS")}
+	defer d.cleanUp()
+	steps := d.steps()
+	if os.Getenv("KEEP") == "1" {
+		steps = append(steps, step{"Everything keeps running", d.keep})
+	}
+	if err := walk(ctx, d.out, steps); err != nil {
+		return 1
+	}
+	return 0
+}
