@@ -35,10 +35,12 @@ type fence struct {
 
 func (f *fence) renew() { f.renewed.Store(f.now().UnixNano()) }
 
+func (f *fence) expired() bool { return f.now().Sub(time.Unix(0, f.renewed.Load())) > renewDeadline }
+
 // wrap puts the fence into a client's transport.
 func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if request.Method != http.MethodGet && f.now().Sub(time.Unix(0, f.renewed.Load())) > renewDeadline {
+		if request.Method != http.MethodGet && f.expired() {
 			return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, errNotLeader)
 		}
 		return next.RoundTrip(request)
@@ -68,16 +70,20 @@ func newLock(config *rest.Config, holder string, f *fence) (resourcelock.Interfa
 
 // Create makes the Lease.
 func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.written(l.Interface.Create(ctx, record))
+	return l.written(record, l.Interface.Create(ctx, record))
 }
 
-// Update renews it, or takes it.
+// Update renews it, takes it, or gives it up.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.written(l.Interface.Update(ctx, record))
+	return l.written(record, l.Interface.Update(ctx, record))
 }
 
-func (l *fencedLock) written(err error) error {
-	if err == nil {
+func (l *fencedLock) written(record resourcelock.LeaderElectionRecord, err error) error {
+	switch {
+	case err != nil:
+	case record.HolderIdentity == "":
+		l.fence.renewed.Store(0)
+	default:
 		l.fence.renew()
 	}
 	return err
