@@ -120,14 +120,14 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 		return err
 	}
 	source := &sourceLoop{
-		config: o.Config, keeper: keeper, board: board, members: mgr.GetClient(), pace: newPace(o.Config.Interval), posted: pass.ring,
+		config: o.Config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.Config.Interval), posted: pass.ring,
 		pipeline: &desired.Pipeline{
 			Fetcher: git.Fetch, Remote: o.Config.Remote, DataDir: o.Config.DataDir,
 			Signers: o.Config.Trust.Signers, Commit: o.Config.Trust.Commit, Revoked: o.Config.Trust.Revoked,
 			Renderer: render.New(o.Config.Remote.Limits),
 		},
 	}
-	passes := &passLoop{keeper: keeper, board: board, engine: engine, status: &statusWriter{
+	passes := &passLoop{keeper: keeper, board: board, engine: engine, metrics: metrics, status: &statusWriter{
 		client: mgr.GetClient(), config: o.Config, metrics: metrics,
 		events: eventWriter{mgr.GetEventRecorder("fleetling")}, wrote: map[string]statusObject{},
 	}}

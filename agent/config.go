@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/git"
+	"github.com/fleetling/fleetling/sources/trust"
 )
 
 // Config is the configuration file, read and checked once. A changed file is a
@@ -163,9 +164,19 @@ func (c Config) check() error {
 	need(strings.HasPrefix(c.Identity, "/"), "identity: an absolute path")
 	need(strings.HasPrefix(c.DataDir, "/"), "dataDir: an absolute path")
 	need(strings.HasPrefix(c.Trust.Signers, "/"), "trust.signers: an absolute path")
-	need(c.Trust.Commit == "" || regexp.MustCompile(`^[0-9a-f]{40}$`).MatchString(c.Trust.Commit), "trust.commit: a full commit id, 40 hexadecimal digits")
+	need(c.Trust.Commit == "" || isCommit(c.Trust.Commit), "trust.commit: a full commit id, 40 or 64 hexadecimal digits")
+	for _, fingerprint := range c.Trust.Revoked {
+		if _, err := trust.ParseFingerprint(fingerprint); err != nil {
+			problems = append(problems, fmt.Errorf("trust.revoked: %w", err))
+		}
+	}
 	l := c.Remote.Limits
 	need(l.PackBytes > 0 && l.ObjectBytes > 0 && l.Objects > 0 && l.Files > 0 && l.TreeBytes > 0 && l.Depth > 0, "limits: each has to be more than zero")
 	problems = append(problems, c.Remote.Validate())
 	return errors.Join(problems...)
+}
+
+// isCommit tells whether text is a commit id of a SHA-1 or SHA-256 repository.
+func isCommit(text string) bool {
+	return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`).MatchString(text)
 }

@@ -38,7 +38,7 @@ func TestAConfigurationNeedsLittle(t *testing.T) {
 }
 
 func TestAConfigurationIsReadWhole(t *testing.T) {
-	got, err := readText(t, minimal+`trust: {commit: "0123456789012345678901234567890123456789", revoked: ["SHA256:x"], signers: /s}
+	got, err := readText(t, minimal+`trust: {commit: "0123456789012345678901234567890123456789", revoked: ["0123456789012345678901234567890123456789"], signers: /s}
 identity: /i.yaml
 dataDir: /d
 listen: {metrics: "0", health: ":1"}
@@ -48,22 +48,23 @@ limits: {packBytes: 1Mi, objects: 7}
 	assert.Equal(t, int64(1<<20), got.Remote.Limits.PackBytes)
 	assert.Equal(t, 7, got.Remote.Limits.Objects)
 	assert.Equal(t, sources.DefaultLimits().Depth, got.Remote.Limits.Depth, "what is left out has its default")
-	assert.Equal(t, Trust{Signers: "/s", Commit: "0123456789012345678901234567890123456789", Revoked: []string{"SHA256:x"}}, got.Trust)
+	assert.Equal(t, Trust{Signers: "/s", Commit: "0123456789012345678901234567890123456789", Revoked: []string{"0123456789012345678901234567890123456789"}}, got.Trust)
 	assert.Equal(t, "0", got.Metrics)
 	assert.Equal(t, ":1", got.Health)
 }
 
 func TestAConfigurationThatIsNotRightIsRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"an unknown key":        {minimal + "surce: {}\n", "surce"},
-		"a key twice":           {minimal + "identity: /a\nidentity: /b\n", "identity"},
-		"another kind":          {"apiVersion: v1\nkind: ConfigMap\n", "write config.fleetling.dev/v1alpha1"},
-		"no URL":                {"apiVersion: config.fleetling.dev/v1alpha1\nkind: AgentConfiguration\n", "URL"},
-		"a short branch name":   {"apiVersion: config.fleetling.dev/v1alpha1\nkind: AgentConfiguration\nsource: {url: \"https://a/b\", branch: main}\n", "write refs/heads/NAME"},
-		"a short commit":        {minimal + "trust: {commit: abc}\n", "trust.commit"},
-		"a limit of nothing":    {minimal + "limits: {files: 0}\n", "limits"},
-		"no time between looks": {strings.Replace(minimal, "branch:", "interval: 1ms, branch:", 1), "source.interval"},
-		"a relative path":       {minimal + "dataDir: data\n", "dataDir"},
+		"an unknown key":           {minimal + "surce: {}\n", "surce"},
+		"a key twice":              {minimal + "identity: /a\nidentity: /b\n", "identity"},
+		"another kind":             {"apiVersion: v1\nkind: ConfigMap\n", "write config.fleetling.dev/v1alpha1"},
+		"no URL":                   {"apiVersion: config.fleetling.dev/v1alpha1\nkind: AgentConfiguration\n", "URL"},
+		"a short branch name":      {"apiVersion: config.fleetling.dev/v1alpha1\nkind: AgentConfiguration\nsource: {url: \"https://a/b\", branch: main}\n", "write refs/heads/NAME"},
+		"a short commit":           {minimal + "trust: {commit: abc}\n", "trust.commit"},
+		"a limit of nothing":       {minimal + "limits: {files: 0}\n", "limits"},
+		"no time between looks":    {strings.Replace(minimal, "branch:", "interval: 1ms, branch:", 1), "source.interval"},
+		"a revoked key of nothing": {minimal + "trust: {revoked: [alice]}\n", "trust.revoked"},
+		"a relative path":          {minimal + "dataDir: data\n", "dataDir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readText(t, c.text)

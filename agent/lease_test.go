@@ -23,7 +23,7 @@ func TestWritesNeedAFreshLease(t *testing.T) {
 		return httptest.NewRecorder().Result(), nil
 	}))
 	try := func(method string) error {
-		response, err := client.RoundTrip(httptest.NewRequest(method, "/api/v1/namespaces/shop/configmaps/a", strings.NewReader("")))
+		response, err := client.RoundTrip(httptest.NewRequestWithContext(t.Context(), method, "/api/v1/namespaces/shop/configmaps/a", strings.NewReader("")))
 		if err == nil {
 			require.NoError(t, response.Body.Close())
 		}

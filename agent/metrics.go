@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fleetling/fleetling/sources"
@@ -38,6 +40,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// timed runs a step and takes its time.
+func (m *metrics) timed(step string, run func() error) error {
+	start := time.Now()
+	err := run()
+	m.duration.WithLabelValues(step).Observe(time.Since(start).Seconds())
+	return err
 }
 
 // observe takes the figures of a pass.

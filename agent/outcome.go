@@ -106,18 +106,27 @@ func (v addOnView) conditions() []metav1.Condition {
 
 // moving adds Reconciling or Stalled to Ready, where it applies (kstatus).
 func (v addOnView) moving(ready metav1.Condition) []metav1.Condition {
-	underWay := len(v.report.Waiting) > 0 || (!v.report.Healthy() && !v.late) || len(v.report.Removing) > 0 || v.blocked != ""
-	stuck := (v.target != nil && v.target.err != nil) || len(v.report.Failures) > 0 || v.report.Hold != nil || (v.late && !v.report.Healthy())
 	switch {
-	case stuck:
+	case v.stuck():
 		return []metav1.Condition{ready, condition(v1alpha1.Stalled, metav1.ConditionTrue, ready.Reason, ready.Message)}
-	case underWay && ready.Status == metav1.ConditionTrue:
+	case !v.underWay():
+		return []metav1.Condition{ready}
+	case ready.Status == metav1.ConditionTrue:
 		return []metav1.Condition{ready, condition(v1alpha1.Reconciling, metav1.ConditionTrue, reasonProgressing,
 			"to be deleted: "+firstOf(v.report.Removing, waitingText))}
-	case underWay:
-		return []metav1.Condition{ready, condition(v1alpha1.Reconciling, metav1.ConditionTrue, reasonProgressing, ready.Message)}
 	}
-	return []metav1.Condition{ready}
+	return []metav1.Condition{ready, condition(v1alpha1.Reconciling, metav1.ConditionTrue, reasonProgressing, ready.Message)}
+}
+
+// stuck tells that a person has to do something.
+func (v addOnView) stuck() bool {
+	broken := v.target != nil && v.target.err != nil
+	return broken || len(v.report.Failures) > 0 || v.report.Hold != nil || (v.late && !v.report.Healthy())
+}
+
+// underWay tells that time may do it.
+func (v addOnView) underWay() bool {
+	return v.blocked != "" || len(v.report.Waiting) > 0 || len(v.report.Removing) > 0 || !v.report.Healthy()
 }
 
 func (v addOnView) rendered() metav1.Condition {

@@ -11,10 +11,11 @@ import (
 
 // passLoop makes the cluster what the findings say, and says what it found.
 type passLoop struct {
-	keeper *keeper
-	board  *board
-	engine *apply.Engine
-	status *statusWriter
+	keeper  *keeper
+	board   *board
+	engine  *apply.Engine
+	status  *statusWriter
+	metrics *metrics
 	// kept is what it remembers from one pass to the next.
 	kept passMemory
 }
@@ -40,11 +41,15 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, err
 	}
 	plan := rollOut(p.kept.active, found.targets, p.kept.ready)
-	if err := p.keep(ctx, found, plan); err != nil {
+	if err := p.metrics.timed("keep", func() error { return p.keep(ctx, found, plan) }); err != nil {
 		return ctrl.Result{}, err
 	}
 	p.begin(found, plan, time.Now())
-	report, err := p.engine.Pass(ctx, plan.wanted)
+	var report apply.Report
+	err := p.metrics.timed("apply", func() (err error) {
+		report, err = p.engine.Pass(ctx, plan.wanted)
+		return err
+	})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -54,7 +59,7 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 		found: found, rollout: plan, report: report, since: p.kept.since,
 		snapshot: p.keeper.snapshotProblem(), now: time.Now(),
 	}
-	if err := p.status.write(ctx, view); err != nil {
+	if err := p.metrics.timed("report", func() error { return p.status.write(ctx, view) }); err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(plan.blocked) > 0 && newlyReady(before, p.kept.ready) {

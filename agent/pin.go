@@ -111,7 +111,7 @@ func decodePin(data map[string]string) (*pin, error) {
 		Signer:   trust.Signer{Name: data["signer"], Fingerprint: data["fingerprint"]},
 		Snapshot: data["snapshot"], Listed: data["listed"] == "true",
 	}
-	if len(p.Commit) != 40 || len(p.PayloadHash) != 64 {
+	if !isCommit(p.Commit) || len(p.PayloadHash) != 64 {
 		return nil, errors.New("commit or payloadHash is not whole")
 	}
 	if text := data["identity.yaml"]; text != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetling/fleetling/agent/desired"
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
+	"github.com/fleetling/fleetling/sources/git"
 	"github.com/fleetling/fleetling/sources/trust"
 )
 
@@ -27,6 +28,7 @@ type sourceLoop struct {
 	keeper   *keeper
 	board    *board
 	members  client.Reader
+	metrics  *metrics
 	pace     pace
 	// posted wakes the pass loop.
 	posted func()
@@ -44,8 +46,8 @@ func (s *sourceLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	last := s.board.read()
 	next := s.look(ctx, last, pinned, time.Now())
-	if ctx.Err() != nil {
-		return ctrl.Result{}, nil // stopped half-way: what was found then says nothing
+	if err := ctx.Err(); err != nil {
+		return ctrl.Result{}, err // stopped half-way: what was found then says nothing
 	}
 	next.handled = asked
 	s.board.post(next)
@@ -99,7 +101,11 @@ func (s *sourceLoop) fetch(ctx context.Context, next *findings, pinned *pin, now
 	case pinned != nil:
 		have = pinned.Commit
 	}
-	result, err := s.pipeline.Fetch(ctx, have)
+	var result git.Result
+	err := s.metrics.timed("fetch", func() (err error) {
+		result, err = s.pipeline.Fetch(ctx, have)
+		return err
+	})
 	next.contact = err
 	if err == nil {
 		next.head, next.lastContact = result.Head, now
@@ -119,7 +125,11 @@ func (s *sourceLoop) verify(ctx context.Context, next *findings, pinned *pin, no
 	if head == "" || (known && next.refusal == nil) {
 		return
 	}
-	verified, err := s.pipeline.Verify(ctx, base(next.verified, pinned), head, now)
+	var verified trust.Verified
+	err := s.metrics.timed("verify", func() (err error) {
+		verified, err = s.pipeline.Verify(ctx, base(next.verified, pinned), head, now)
+		return err
+	})
 	switch {
 	case err == nil:
 		next.verified, next.refusal = &verified, nil
@@ -142,18 +152,22 @@ func base(verified *trust.Verified, pinned *pin) *trust.Pin {
 	return &pinned.Pin
 }
 
+// want asks what the verified revision wants of this cluster, when revision or
+// identity are not those of the last answer.
 func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pinned *pin) {
 	if next.verified == nil || next.told.identity == nil {
 		next.selectErr, next.targets = next.told.err, nil
 		return
 	}
-	same := last.verified != nil && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
-	if same && (last.selection != nil || last.selectErr != nil) {
+	if (last.selection != nil || last.selectErr != nil) && sameQuestion(last, *next) {
 		return
 	}
-	listed := (pinned != nil && pinned.Listed) || (next.selection != nil && next.selection.Listed)
-	wanted, err := s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed)
-	if err == nil && len(wanted.AddOns) == 0 && (len(next.targets) > 0 || (pinned != nil && pinned.Snapshot != "")) {
+	var wanted desired.Wanted
+	err := s.metrics.timed("render", func() (err error) {
+		wanted, err = s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed(*next, pinned))
+		return err
+	})
+	if err == nil && len(wanted.AddOns) == 0 && holdsSomething(*next, pinned) {
 		err = errNothingSelected(wanted.Selection.Cluster)
 	}
 	switch {
@@ -165,6 +179,19 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 	case next.contact == nil:
 		next.contact = err
 	}
+}
+
+func sameQuestion(last, next findings) bool {
+	return last.verified != nil && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
+}
+
+// listed tells whether the repository ever had an entry for this cluster.
+func listed(f findings, pinned *pin) bool {
+	return (pinned != nil && pinned.Listed) || (f.selection != nil && f.selection.Listed)
+}
+
+func holdsSomething(f findings, pinned *pin) bool {
+	return len(f.targets) > 0 || (pinned != nil && pinned.Snapshot != "")
 }
 
 // errNothingSelected holds what is applied where no add-on is selected any more:

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
@@ -62,13 +63,15 @@ func newFixture(t *testing.T) *fixture {
 	clientset := fake.NewClientset()
 	scheme, err := newScheme()
 	require.NoError(t, err)
+	metrics, err := newMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
 	config := Config{
 		Remote:   git.Remote{URL: f.server.URL, Branch: "refs/heads/main", Timeout: time.Minute, Limits: sources.DefaultLimits()},
 		Interval: time.Hour, StaleAfter: 24 * time.Hour, Identity: filepath.Join(identity, "identity.yaml"),
 	}
 	f.loop = &sourceLoop{
 		config: config, keeper: &keeper{pins: &pins{client: clientset.CoreV1().ConfigMaps(Namespace)}, snapshots: snapshots{clientset.CoreV1().Secrets(Namespace)}},
-		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), pace: newPace(time.Hour), posted: func() { f.news++ },
+		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), posted: func() { f.news++ },
 		pipeline: &desired.Pipeline{Fetcher: git.Fetch, Remote: config.Remote, DataDir: t.TempDir(), Signers: signers, Renderer: render.New(sources.DefaultLimits())},
 	}
 	f.identity("region: ap")
@@ -288,7 +291,7 @@ func TestALookThatIsCutOffPostsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := f.loop.Reconcile(ctx, ctrl.Request{})
-	_ = err
+	assert.ErrorIs(t, err, context.Canceled)
 	assert.Nil(t, f.loop.board.read().verified)
 	assert.Zero(t, f.news)
 }
