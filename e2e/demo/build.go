@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/fleetling/fleetling/e2e/build"
+	"github.com/fleetling/fleetling/e2e/harness"
 )
 
-// buildControlPlane takes a quarter of an hour the first time.
-func (d *demo) buildControlPlane(ctx context.Context) error {
+// buildPrograms takes a quarter of an hour the first time.
+func (d *demo) buildPrograms(ctx context.Context) error {
 	root, err := build.Root()
 	if err != nil {
 		return err
@@ -20,5 +21,10 @@ func (d *demo) buildControlPlane(ctx context.Context) error {
 	for _, program := range []build.Program{d.programs.Etcd, d.programs.APIServer, d.programs.ControllerManager} {
 		d.printf("%s", strings.Join(program, " "))
 	}
+	binary, err := harness.Binary(ctx)
+	if err != nil {
+		return err
+	}
+	d.printf("%s", binary)
 	return nil
 }

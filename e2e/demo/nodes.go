@@ -14,17 +14,17 @@ import (
 // showNodes prints what `kubectl get nodes` would.
 func (d *demo) showNodes(ctx context.Context) error {
 	rows := [][]string{{"CLUSTER", "NODE", "STATUS", "VERSION", "INTERNAL-IP"}}
-	for _, c := range d.clusters {
-		client, err := kubernetes.NewForConfig(c.Config())
+	for _, m := range d.members {
+		client, err := kubernetes.NewForConfig(m.Config())
 		if err != nil {
 			return err
 		}
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("nodes of %s: %w", c.Name(), err)
+			return fmt.Errorf("nodes of %s: %w", m.Name(), err)
 		}
 		for _, n := range nodes.Items {
-			rows = append(rows, append([]string{c.Name()}, nodeRow(&n)...))
+			rows = append(rows, append([]string{m.Name()}, nodeRow(&n)...))
 		}
 	}
 	d.printf("%s", table(rows))

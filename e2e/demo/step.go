@@ -22,7 +22,7 @@ func walk(ctx context.Context, out io.Writer, steps []step) error {
 	elapsed := func() string { return fmt.Sprintf("[%6.1fs]", time.Since(start).Seconds()) }
 	for i, s := range steps {
 		fmt.Fprintf(out, "%s %d/%d %s\n", elapsed(), i+1, len(steps), s.title)
-		if err := attempt(ctx, s); err != nil {
+		if err := attempt(ctx, s.run); err != nil {
 			fmt.Fprintf(out, "%s FAILED at step %d, %s: %v\n", elapsed(), i+1, s.title, err)
 			return err
 		}
@@ -31,8 +31,8 @@ func walk(ctx context.Context, out io.Writer, steps []step) error {
 	return nil
 }
 
-// attempt runs a step. Fatalf inside it comes out as its error.
-func attempt(ctx context.Context, s step) (err error) {
+// attempt runs a step, or a part of one. Fatalf inside it comes out as its error.
+func attempt(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		switch failure := recover().(type) {
 		case nil:
@@ -42,7 +42,7 @@ func attempt(ctx context.Context, s step) (err error) {
 			panic(failure)
 		}
 	}()
-	return s.run(ctx)
+	return run(ctx)
 }
 
 // printf writes lines under the step's title.

@@ -213,7 +213,7 @@ func (m *Member) Condition(ctx context.Context, kind, reason string) error {
 
 // AddOnCondition waits until a condition of an AddOn has a reason.
 func (m *Member) AddOnCondition(ctx context.Context, name, kind, reason string) error {
-	return m.eventually(ctx, func(ctx context.Context) error {
+	return m.Eventually(ctx, func(ctx context.Context) error {
 		addOn, err := m.AddOn(ctx, name)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func (m *Member) Reconcile(ctx context.Context) error {
 }
 
 func (m *Member) settles(ctx context.Context, check func(v1alpha1.Member) error) error {
-	return m.eventually(ctx, func(ctx context.Context) error {
+	return m.Eventually(ctx, func(ctx context.Context) error {
 		self, err := m.Self(ctx)
 		if err != nil {
 			return err
@@ -258,8 +258,8 @@ func (m *Member) settles(ctx context.Context, check func(v1alpha1.Member) error)
 	})
 }
 
-// eventually waits for check, and adds the end of the agent's log to its error.
-func (m *Member) eventually(ctx context.Context, check func(context.Context) error) error {
+// Eventually waits for check, and adds the end of the agent's log to its error.
+func (m *Member) Eventually(ctx context.Context, check func(context.Context) error) error {
 	err := harness.Eventually(ctx, check)
 	if err == nil || m.Agent == nil {
 		return err
@@ -273,7 +273,7 @@ func (m *Member) eventually(ctx context.Context, check func(context.Context) err
 
 // Absent waits until an object is gone.
 func (m *Member) Absent(ctx context.Context, object client.Object) error {
-	return m.eventually(ctx, func(ctx context.Context) error {
+	return m.Eventually(ctx, func(ctx context.Context) error {
 		err := m.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -288,7 +288,7 @@ func (m *Member) Absent(ctx context.Context, object client.Object) error {
 // ConfigMap waits until a ConfigMap has a value under a key, and gives it.
 func (m *Member) ConfigMap(ctx context.Context, namespace, name, key, value string) (corev1.ConfigMap, error) {
 	var cm corev1.ConfigMap
-	return cm, m.eventually(ctx, func(ctx context.Context) error {
+	return cm, m.Eventually(ctx, func(ctx context.Context) error {
 		if err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &cm); err != nil {
 			return err
 		}
