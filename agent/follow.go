@@ -35,7 +35,11 @@ func (f *follower) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-watcher.Events:
-		case <-watcher.Errors:
+		case err := <-watcher.Errors:
+			if err == nil {
+				continue
+			}
+			// Some events were lost: compare, as after any event.
 		}
 		if now := f.hash(); now != last {
 			last = now
