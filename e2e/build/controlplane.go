@@ -56,7 +56,7 @@ func FindControlPlane(root, assets string) (ControlPlane, error) {
 // BuildControlPlane builds the control plane where it is not built yet, and
 // writes a line about how far it is to progress every few seconds. Nothing is
 // built where assets holds all components.
-func BuildControlPlane(ctx context.Context, root, assets string, progress io.Writer) (ControlPlane, error) {
+func BuildControlPlane(ctx context.Context, root, assets string, progress io.Writer) (ControlPlane, error) { //nolint:revive // build is the verb here, as find is in FindControlPlane
 	plane, err := FindControlPlane(root, assets)
 	if !errors.Is(err, ErrNotBuilt) {
 		return plane, err

@@ -191,7 +191,7 @@ func TestStartEndsWithTheContext(t *testing.T) {
 }
 
 // gone is nil where a get says that there is no such object.
-func gone[T any](object T, err error) error {
+func gone[T any](_ T, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -18,11 +18,10 @@ func Eventually(ctx context.Context, check func(context.Context) error) error {
 	var last error
 	err := Until(ctx, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if err != nil && ctx.Err() != nil && last != nil {
-			// Cut off by the limit, it says less than the one before.
-			return false, nil
+		// Cut off by the limit, an error says less than the one before.
+		if err == nil || ctx.Err() == nil || last == nil {
+			last = err
 		}
-		last = err
 		return err == nil, nil
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -68,9 +69,7 @@ func (n *Node) object() *corev1.Node {
 		corev1.LabelOSStable:   "linux",
 		corev1.LabelArchStable: "amd64",
 	}
-	for key, value := range n.options.Labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, n.options.Labels)
 	cidr := n.options.PodCIDR.String()
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.options.Name, Labels: labels},

@@ -104,6 +104,7 @@ func conditions(pod *corev1.Pod, status corev1.PodStatus) []corev1.PodCondition 
 		if len(pod.Spec.InitContainers) > 0 {
 			initialized = corev1.ConditionFalse
 		}
+	default: // it runs, and all is true
 	}
 	ready, why := containers, reason
 	if ready == corev1.ConditionTrue && !gatesOpen(pod) {

@@ -131,7 +131,7 @@ func printError(err error) string {
 }
 
 func flatten(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the shape of errors.Join
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // the shape of errors.Join
 		return joined.Unwrap()
 	}
 	return []error{err}

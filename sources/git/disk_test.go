@@ -47,40 +47,78 @@ func remove(t *testing.T, path string) {
 	require.NoError(t, os.RemoveAll(path))
 }
 
+// damage is done to the repository in dir.
+type damage func(t *testing.T, dir string)
+
+// cut leaves size bytes of the one file that matches.
+func cut(pattern string, size int64) damage {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		truncate(t, glob(t, dir, pattern), size)
+	}
+}
+
+// without removes what matches.
+func without(pattern string) damage {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		remove(t, glob(t, dir, pattern))
+	}
+}
+
+// holds makes path hold another content.
+func holds(path, content string) damage {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		write(t, filepath.Join(dir, path), content)
+	}
+}
+
 func TestFetchReplacesARepositoryThatIsDamaged(t *testing.T) {
 	repo := seeded(t)
 	first := request(t, gittest.ServeHTTP(t, repo.Dir, gittest.HTTPOptions{}).URL)
 	first.Have = fetch(t, first).Head
 	repo.Git("checkout", "--quiet", "-b", "moved")
 	repo.Commit("next", nil)
-	for name, damage := range map[string]func(t *testing.T, dir string){
-		"pack cut off": func(t *testing.T, dir string) { truncate(t, glob(t, dir, "objects/pack/*.pack"), 100) },
+	for name, damage := range map[string]damage{
+		"pack cut off": cut("objects/pack/*.pack", 100),
 		"pack cut by one byte": func(t *testing.T, dir string) {
-			truncate(t, glob(t, dir, "objects/pack/*.pack"), size(t, glob(t, dir, "objects/pack/*.pack"))-1)
+			t.Helper()
+			pack := glob(t, dir, "objects/pack/*.pack")
+			truncate(t, pack, size(t, pack)-1)
 		},
-		"pack empty":    func(t *testing.T, dir string) { truncate(t, glob(t, dir, "objects/pack/*.pack"), 0) },
-		"pack deleted":  func(t *testing.T, dir string) { remove(t, glob(t, dir, "objects/pack/*.pack")) },
-		"index deleted": func(t *testing.T, dir string) { remove(t, glob(t, dir, "objects/pack/*.idx")) },
-		"index cut off": func(t *testing.T, dir string) { truncate(t, glob(t, dir, "objects/pack/*.idx"), 1100) },
+		"pack empty":    cut("objects/pack/*.pack", 0),
+		"pack deleted":  without("objects/pack/*.pack"),
+		"index deleted": without("objects/pack/*.idx"),
+		"index cut off": cut("objects/pack/*.idx", 1100),
 		"pack and index deleted": func(t *testing.T, dir string) {
+			t.Helper()
 			remove(t, filepath.Join(dir, "objects/pack"))
 			write(t, filepath.Join(dir, "objects/pack/x"), "")
 		},
-		"list of packs deleted": func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "objects/info/packs")) },
-		"list of packs garbage": func(t *testing.T, dir string) {
-			write(t, filepath.Join(dir, "objects/info/packs"), "P ../../etc/passwd\n")
+		"list of packs deleted":   without("objects/info/packs"),
+		"list of packs garbage":   holds("objects/info/packs", "P ../../etc/passwd\n"),
+		"list names another pack": holds("objects/info/packs", "P pack-"+strings.Repeat("0", 40)+".pack\n"),
+		"HEAD garbage":            holds("HEAD", "\x00\xff"),
+		"HEAD a symbolic ref":     holds("HEAD", "ref: refs/heads/main\n"),
+		"HEAD empty":              holds("HEAD", ""),
+		"HEAD deleted":            without("HEAD"),
+		"objects deleted":         without("objects"),
+		"a file in its place": func(t *testing.T, dir string) {
+			t.Helper()
+			remove(t, dir)
+			write(t, dir, "x")
 		},
-		"list names another pack": func(t *testing.T, dir string) {
-			write(t, filepath.Join(dir, "objects/info/packs"), "P pack-"+strings.Repeat("0", 40)+".pack\n")
+		"an empty folder": func(t *testing.T, dir string) {
+			t.Helper()
+			remove(t, dir)
+			require.NoError(t, os.Mkdir(dir, 0o700))
 		},
-		"HEAD garbage":        func(t *testing.T, dir string) { write(t, filepath.Join(dir, "HEAD"), "\x00\xff") },
-		"HEAD a symbolic ref": func(t *testing.T, dir string) { write(t, filepath.Join(dir, "HEAD"), "ref: refs/heads/main\n") },
-		"HEAD empty":          func(t *testing.T, dir string) { write(t, filepath.Join(dir, "HEAD"), "") },
-		"HEAD deleted":        func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "HEAD")) },
-		"objects deleted":     func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "objects")) },
-		"a file in its place": func(t *testing.T, dir string) { remove(t, dir); write(t, dir, "x") },
-		"an empty folder":     func(t *testing.T, dir string) { remove(t, dir); require.NoError(t, os.Mkdir(dir, 0o700)) },
-		"a link in its place": func(t *testing.T, dir string) { remove(t, dir); require.NoError(t, os.Symlink("/nowhere", dir)) },
+		"a link in its place": func(t *testing.T, dir string) {
+			t.Helper()
+			remove(t, dir)
+			require.NoError(t, os.Symlink("/nowhere", dir))
+		},
 	} {
 		for _, moved := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, branch moved: %t", name, moved), func(t *testing.T) {

@@ -18,25 +18,27 @@ import (
 )
 
 func TestFetchClonesThenBringsOnlyWhatIsNew(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := seeded(t)
-		grow(t, repo, "history", 60)
-		r := serve(repo)
-		first := fetch(t, r)
-		assert.Equal(t, repo.Head(), first.Head)
-		assert.True(t, first.Changed)
-		assert.True(t, first.Fresh)
-		assert.Greater(t, first.Objects, 180)
-		whole(t, r.Dir, repo.Head())
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := seeded(t)
+			grow(t, repo, "history", 60)
+			r := serve(t, repo)
+			first := fetch(t, r)
+			assert.Equal(t, repo.Head(), first.Head)
+			assert.True(t, first.Changed)
+			assert.True(t, first.Fresh)
+			assert.Greater(t, first.Objects, 180)
+			whole(t, r.Dir, repo.Head())
 
-		repo.Write("addons/a/cm.yaml", "kind: Secret\n")
-		second := repo.Commit("second", nil)
-		r.Have = first.Head
-		got := fetch(t, r)
-		assert.Equal(t, git.Result{Head: second, Changed: true, Objects: 5, Received: got.Received}, got) // commit, 3 trees, blob
-		assert.Less(t, got.Received, first.Received/2)
-		whole(t, r.Dir, second)
-	})
+			repo.Write("addons/a/cm.yaml", "kind: Secret\n")
+			second := repo.Commit("second", nil)
+			r.Have = first.Head
+			got := fetch(t, r)
+			assert.Equal(t, git.Result{Head: second, Changed: true, Objects: 5, Received: got.Received}, got) // commit, 3 trees, blob
+			assert.Less(t, got.Received, first.Received/2)
+			whole(t, r.Dir, second)
+		})
+	}
 }
 
 func TestFetchTransfersNothingForABranchThatStandsStill(t *testing.T) {
@@ -66,58 +68,64 @@ func TestFetchClonesWhereTheVerifiedCommitIsNotOnDisk(t *testing.T) {
 }
 
 func TestB24TheBranchAppearsInAnEmptyRepository(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := gittest.NewRepo(t)
-		r := serve(repo)
-		refused(t, r, sources.BranchNotFound, "the repository is empty", main)
-		repo.Write("a", "a\n")
-		head := repo.Commit("first", nil)
-		assert.Equal(t, head, fetch(t, r).Head)
-	})
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := gittest.NewRepo(t)
+			r := serve(t, repo)
+			refused(t, r, sources.BranchNotFound, "the repository is empty", main)
+			repo.Write("a", "a\n")
+			head := repo.Commit("first", nil)
+			assert.Equal(t, head, fetch(t, r).Head)
+		})
+	}
 }
 
 func TestB24AForcePushIsFetchedAndLeavesWhatWasVerified(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := seeded(t)
-		older := repo.Head()
-		repo.Write("a", "a\n")
-		verified := repo.Commit("second", nil)
-		r := serve(repo)
-		fetch(t, r)
-		r.Have = verified
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := seeded(t)
+			older := repo.Head()
+			repo.Write("a", "a\n")
+			verified := repo.Commit("second", nil)
+			r := serve(t, repo)
+			fetch(t, r)
+			r.Have = verified
 
-		repo.Git("reset", "--quiet", "--hard", older)
-		got := fetch(t, r)
-		assert.Equal(t, git.Result{Head: older, Changed: true, Received: got.Received}, got, "it is on disk already")
+			repo.Git("reset", "--quiet", "--hard", older)
+			got := fetch(t, r)
+			assert.Equal(t, git.Result{Head: older, Changed: true, Received: got.Received}, got, "it is on disk already")
 
-		repo.Git("checkout", "--quiet", "--orphan", "other")
-		repo.Write("b", "b\n")
-		unrelated := repo.Commit("unrelated", nil)
-		repo.Git("branch", "--force", "main", "other")
-		repo.Git("reflog", "expire", "--expire=now", "--all")
-		repo.Git("gc", "--quiet", "--prune=now") // the server has lost what we have
-		assert.Equal(t, unrelated, fetch(t, r).Head)
+			repo.Git("checkout", "--quiet", "--orphan", "other")
+			repo.Write("b", "b\n")
+			unrelated := repo.Commit("unrelated", nil)
+			repo.Git("branch", "--force", "main", "other")
+			repo.Git("reflog", "expire", "--expire=now", "--all")
+			repo.Git("gc", "--quiet", "--prune=now") // the server has lost what we have
+			assert.Equal(t, unrelated, fetch(t, r).Head)
 
-		disk := open(t, r.Dir)
-		for _, id := range []string{older, verified, unrelated} {
-			_, err := disk.Commit(t.Context(), id)
-			assert.NoError(t, err)
-		}
-	})
+			disk := open(t, r.Dir)
+			for _, id := range []string{older, verified, unrelated} {
+				_, err := disk.Commit(t.Context(), id)
+				assert.NoError(t, err)
+			}
+		})
+	}
 }
 
 func TestB24AMissingBranchLeavesWhatIsOnDisk(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := seeded(t)
-		head := repo.Head()
-		r := serve(repo)
-		fetch(t, r)
-		repo.Git("branch", "--move", "main", "trunk")
-		refused(t, r, sources.BranchNotFound, "no such branch", main)
-		whole(t, r.Dir, head)
-		repo.Git("branch", "main", "trunk")
-		assert.Equal(t, head, fetch(t, r).Head)
-	})
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := seeded(t)
+			head := repo.Head()
+			r := serve(t, repo)
+			fetch(t, r)
+			repo.Git("branch", "--move", "main", "trunk")
+			refused(t, r, sources.BranchNotFound, "no such branch", main)
+			whole(t, r.Dir, head)
+			repo.Git("branch", "main", "trunk")
+			assert.Equal(t, head, fetch(t, r).Head)
+		})
+	}
 }
 
 func TestB24OnlyTheBranchOfTheFullNameCounts(t *testing.T) {
@@ -148,15 +156,17 @@ func TestB24TheSameTreeInANewCommitBringsOneObject(t *testing.T) {
 }
 
 func TestB24AShallowServerIsRefused(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		full := seeded(t)
-		full.Commit("second", nil)
-		shallow := gittest.NewRepo(t)
-		shallow.Git("fetch", "--quiet", "--depth=1", "file://"+full.Dir, "main:main", "--update-head-ok")
-		r := serve(shallow)
-		refused(t, r, sources.Unreachable, "shallow", "git fsck")
-		assert.NoDirExists(t, r.Dir)
-	})
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			full := seeded(t)
+			full.Commit("second", nil)
+			shallow := gittest.NewRepo(t)
+			shallow.Git("fetch", "--quiet", "--depth=1", "file://"+full.Dir, "main:main", "--update-head-ok")
+			r := serve(t, shallow)
+			refused(t, r, sources.Unreachable, "shallow", "git fsck")
+			assert.NoDirExists(t, r.Dir)
+		})
+	}
 }
 
 func TestB24AServerThatLacksAnObjectIsRefused(t *testing.T) {
@@ -294,14 +304,16 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 }
 
 func TestARepositoryOfSHA256IsRefused(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := gittest.NewRepo(t)
-		repo.Remove(".git")
-		repo.Git("init", "--quiet", "--initial-branch=main", "--object-format=sha256")
-		repo.Write("a", "a\n")
-		repo.Commit("first", nil)
-		refused(t, serve(repo), sources.Unreachable)
-	})
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := gittest.NewRepo(t)
+			repo.Remove(".git")
+			repo.Git("init", "--quiet", "--initial-branch=main", "--object-format=sha256")
+			repo.Write("a", "a\n")
+			repo.Commit("first", nil)
+			refused(t, serve(t, repo), sources.Unreachable)
+		})
+	}
 }
 
 func TestFetchOfACancelledContextSaysSo(t *testing.T) {

@@ -36,24 +36,24 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	result, err := git.Fetch(context.Background(), r)
-	fmt.Println(result.Head, err)
+	fmt.Fprintln(os.Stdout, result.Head, err)
 }
 
 // request is for main at url, into a folder that is not there yet.
-func request(t testing.TB, url string) git.Request {
-	t.Helper()
+func request(tb testing.TB, url string) git.Request {
+	tb.Helper()
 	return git.Request{
 		Remote: git.Remote{URL: url, Branch: main, Timeout: time.Minute, Limits: sources.DefaultLimits()},
-		Dir:    filepath.Join(t.TempDir(), "repository"),
+		Dir:    filepath.Join(tb.TempDir(), "repository"),
 	}
 }
 
 // credentials makes a folder of files.
-func credentials(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
+func credentials(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, content := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		require.NoError(tb, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return dir
 }
@@ -76,39 +76,44 @@ func sshRequest(t *testing.T, s *gittest.SSHServer) git.Request {
 	return r
 }
 
-// overEach runs a test over plain http, https and ssh.
-func overEach(t *testing.T, test func(t *testing.T, serve func(repo *gittest.Repo) git.Request)) {
-	t.Helper()
-	t.Run("http", func(t *testing.T) {
-		test(t, func(repo *gittest.Repo) git.Request {
+// serving gives, for plain http, https and ssh, what serves a repository and asks
+// for its main.
+func serving() map[string]func(t *testing.T, repo *gittest.Repo) git.Request {
+	return map[string]func(*testing.T, *gittest.Repo) git.Request{
+		"http": func(t *testing.T, repo *gittest.Repo) git.Request {
+			t.Helper()
 			return request(t, gittest.ServeHTTP(t, repo.Dir, gittest.HTTPOptions{}).URL)
-		})
-	})
-	t.Run("https", func(t *testing.T) {
-		test(t, func(repo *gittest.Repo) git.Request {
+		},
+		"https": func(t *testing.T, repo *gittest.Repo) git.Request {
+			t.Helper()
 			s := gittest.ServeHTTP(t, repo.Dir, gittest.HTTPOptions{TLS: true, Username: "u", Password: "p"})
 			r := request(t, s.URL)
 			r.Credentials = credentials(t, map[string]string{"ca.crt": string(s.CA()), "username": "u", "password": "p"})
 			return r
-		})
-	})
-	t.Run("ssh", func(t *testing.T) {
-		test(t, func(repo *gittest.Repo) git.Request {
+		},
+		"ssh": func(t *testing.T, repo *gittest.Repo) git.Request {
+			t.Helper()
 			return sshRequest(t, gittest.ServeSSH(t, repo.Dir, gittest.SSHOptions{}))
-		})
-	})
+		},
+	}
 }
 
-func fetch(t testing.TB, r git.Request) git.Result {
-	t.Helper()
-	result, err := git.Fetch(t.Context(), r)
-	require.NoError(t, err)
+func fetch(tb testing.TB, r git.Request) git.Result {
+	tb.Helper()
+	result, err := git.Fetch(tb.Context(), r)
+	require.NoError(tb, err)
 	return result
 }
 
 // refused fetches and asserts that it fails for a reason, in words that contain
 // each of words.
-func refused(t *testing.T, r git.Request, want sources.Reason, words ...string) error {
+func refused(t *testing.T, r git.Request, want sources.Reason, words ...string) {
+	t.Helper()
+	assert.Error(t, refusal(t, r, want, words...))
+}
+
+// refusal is refused that gives the error.
+func refusal(t *testing.T, r git.Request, want sources.Reason, words ...string) error {
 	t.Helper()
 	result, err := git.Fetch(t.Context(), r)
 	require.Error(t, err)
@@ -148,8 +153,8 @@ func whole(t *testing.T, dir, head string) {
 }
 
 // grow adds n commits at once, each with a file of its own, and gives the head.
-func grow(t testing.TB, repo *gittest.Repo, name string, n int) string {
-	t.Helper()
+func grow(tb testing.TB, repo *gittest.Repo, name string, n int) string {
+	tb.Helper()
 	var stream strings.Builder
 	for i := range n {
 		fmt.Fprintf(&stream, "commit %s\ncommitter C <c@example.com> %d +0000\ndata 1\n.\n", main, 1_700_000_000+i)
@@ -165,9 +170,9 @@ func grow(t testing.TB, repo *gittest.Repo, name string, n int) string {
 }
 
 // seeded is a repository with one commit.
-func seeded(t testing.TB) *gittest.Repo {
-	t.Helper()
-	repo := gittest.NewRepo(t)
+func seeded(tb testing.TB) *gittest.Repo {
+	tb.Helper()
+	repo := gittest.NewRepo(tb)
 	repo.Write("fleetling.yaml", "kind: Fleet\n")
 	repo.Write("addons/a/cm.yaml", "kind: ConfigMap\n")
 	repo.Commit("first", nil)

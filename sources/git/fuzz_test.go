@@ -21,8 +21,8 @@ func FuzzReceive(f *testing.F) {
 	var deltas packer
 	base := deltas.entry(blobType, 4, nil, deflate([]byte("base")))
 	offset := 12 + deltas.body.Len()
-	deltas.entry(ofsDelta, 5, back(offset-base), deflate(copyAll(4)))
-	deltas.entry(refDelta, 5, []byte("01234567890123456789"), deflate(copyAll(4)))
+	deltas.entry(ofsDelta, 5, back(offset-base), deflate(copyFour()))
+	deltas.entry(refDelta, 5, []byte("01234567890123456789"), deflate(copyFour()))
 	f.Add(deltas.bytes())
 	f.Add([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"))
 	limits := sources.Limits{PackBytes: 1 << 16, ObjectBytes: 1 << 12, Objects: 100}

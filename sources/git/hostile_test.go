@@ -134,11 +134,8 @@ func back(n int) []byte {
 	return out
 }
 
-// copyAll is a delta that makes the same of a base of n < 64 KiB bytes.
-func copyAll(n int) []byte {
-	sizes := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(n)), uint64(n))
-	return append(sizes, 0x80|0x10|0x20, byte(n), byte(n>>8))
-}
+// copyFour is a delta that makes the same of a base of four bytes.
+func copyFour() []byte { return []byte{4, 4, 0x80 | 0x10 | 0x20, 4, 0} }
 
 // sameAgain is a delta that makes the same of a base of n bytes, a multiple of
 // 64 KiB below 16 MiB.
@@ -241,7 +238,7 @@ func TestG13Bombs(t *testing.T) {
 			last := p.entry(blobType, 4, nil, deflate([]byte("base")))
 			for range 4096 {
 				offset := 12 + p.body.Len()
-				last = p.entry(ofsDelta, 5, back(offset-last), deflate(copyAll(4)))
+				last = p.entry(ofsDelta, 5, back(offset-last), deflate(copyFour()))
 			}
 		}, "chain of more than 4095 deltas"},
 		"more objects than allowed": {func(p *packer) { p.object(blobType, "x"); p.count = 500_001 }, "limits.objects allows 500000"},
@@ -314,19 +311,21 @@ func TestG13DeltasOnDeltasOfTheLargestSize(t *testing.T) {
 }
 
 func TestFetchBoundsTheBytesOnTheWire(t *testing.T) {
-	overEach(t, func(t *testing.T, serve func(*gittest.Repo) git.Request) {
-		repo := seeded(t)
-		noise := make([]byte, 1<<20)
-		_, _ = rand.Read(noise)
-		repo.Write("noise", string(noise))
-		repo.Commit("noise", nil)
-		r := serve(repo)
-		r.Limits.PackBytes = 1 << 18
-		refused(t, r, sources.LimitExceeded, "the server sent more than", "limits.packBytes")
-		assert.NoDirExists(t, r.Dir)
-		r.Limits.PackBytes = 1 << 21
-		fetch(t, r)
-	})
+	for name, serve := range serving() {
+		t.Run(name, func(t *testing.T) {
+			repo := seeded(t)
+			noise := make([]byte, 1<<20)
+			_, _ = rand.Read(noise)
+			repo.Write("noise", string(noise))
+			repo.Commit("noise", nil)
+			r := serve(t, repo)
+			r.Limits.PackBytes = 1 << 18
+			refused(t, r, sources.LimitExceeded, "the server sent more than", "limits.packBytes")
+			assert.NoDirExists(t, r.Dir)
+			r.Limits.PackBytes = 1 << 21
+			fetch(t, r)
+		})
+	}
 }
 
 func TestFetchEndsAnEndlessAnswer(t *testing.T) {
@@ -418,9 +417,9 @@ func TestFetchRefusesAPackThatIsBroken(t *testing.T) {
 		"an object that is not zlib":   broken(func(p *packer) { p.entry(blobType, 5, nil, []byte("short")) }),
 		"an object of type 5":          broken(func(p *packer) { p.entry(5, 1, nil, deflate([]byte("x"))) }),
 		"an object of type 0":          broken(func(p *packer) { p.entry(0, 1, nil, deflate([]byte("x"))) }),
-		"a delta on itself":            broken(func(p *packer) { p.entry(ofsDelta, 5, back(0), deflate(copyAll(4))) }),
-		"a delta on nothing":           broken(func(p *packer) { p.entry(ofsDelta, 5, back(3), deflate(copyAll(4))) }),
-		"a delta on what is not there": broken(func(p *packer) { p.entry(refDelta, 5, make([]byte, 20), deflate(copyAll(4))) }),
+		"a delta on itself":            broken(func(p *packer) { p.entry(ofsDelta, 5, back(0), deflate(copyFour())) }),
+		"a delta on nothing":           broken(func(p *packer) { p.entry(ofsDelta, 5, back(3), deflate(copyFour())) }),
+		"a delta on what is not there": broken(func(p *packer) { p.entry(refDelta, 5, make([]byte, 20), deflate(copyFour())) }),
 		"a delta without sizes":        broken(func(p *packer) { p.entry(refDelta, 1, make([]byte, 20), deflate([]byte{0xff})) }),
 		"a delta of nothing":           broken(func(p *packer) { p.entry(refDelta, 0, make([]byte, 20), deflate(nil)) }),
 		"no objects":                   new(packer).bytes(),
@@ -429,7 +428,7 @@ func TestFetchRefusesAPackThatIsBroken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := hostile(t, head, sends(pack))
 			r.Timeout = 10 * time.Second
-			err := refused(t, r, sources.Unreachable)
+			err := refusal(t, r, sources.Unreachable)
 			assert.NotErrorIs(t, err, io.EOF)
 			assert.NotContains(t, err.Error(), canary)
 			assert.NoDirExists(t, r.Dir)
@@ -531,7 +530,7 @@ func TestFetchPassesNoTextOfTheServerOn(t *testing.T) {
 				w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
 				_, _ = io.WriteString(w, reply)
 			}))
-			err := refused(t, request(t, s.URL), sources.Unreachable)
+			err := refusal(t, request(t, s.URL), sources.Unreachable)
 			assert.NotContains(t, err.Error(), canary)
 			assert.Len(t, s.Requests(), 4, "tried once more, as a clone")
 		})
@@ -549,7 +548,7 @@ func TestFetchPassesNoTextOfTheServerOn(t *testing.T) {
 				w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 				_, _ = io.WriteString(w, pktLine("# service=git-upload-pack\n")+"0000"+refs)
 			}))
-			err := refused(t, request(t, s.URL), sources.Unreachable)
+			err := refusal(t, request(t, s.URL), sources.Unreachable)
 			assert.NotContains(t, err.Error(), canary)
 		})
 	}

@@ -55,7 +55,7 @@ func TestHTTPSLogin(t *testing.T) {
 				assert.Equal(t, repo.Head(), fetch(t, r).Head)
 				assert.Len(t, s.Requests(), 2)
 			} else {
-				err := refused(t, r, test.reason, test.words)
+				err := refusal(t, r, test.reason, test.words)
 				assert.NotContains(t, err.Error(), canary)
 				assert.NotContains(t, err.Error(), "the body of an answer")
 				assert.Len(t, s.Requests(), 1, "asked once")
@@ -84,7 +84,7 @@ func TestHTTPSStatusesHaveTheirReason(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			s.SetStatus(status)
-			err := refused(t, r, test.reason, test.words, "https://"+s.Address()+"/fleet.git")
+			err := refusal(t, r, test.reason, test.words, "https://"+s.Address()+"/fleet.git")
 			assert.NotContains(t, err.Error(), canary)
 			assert.NotContains(t, err.Error(), "the body of an answer")
 			whole(t, r.Dir, head)
@@ -111,7 +111,7 @@ func TestHTTPSStatusOfTheSecondRequestHasItsReason(t *testing.T) {
 		advertise(w, repo.Head(), main)
 	}))
 	s.SetBefore(nil)
-	err := refused(t, r, sources.AuthenticationFailed, "(403)")
+	err := refusal(t, r, sources.AuthenticationFailed, "(403)")
 	assert.NotContains(t, err.Error(), "the body of an answer")
 }
 
@@ -173,7 +173,10 @@ func TestHTTPSRefusesOldTLS(t *testing.T) {
 	server := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	t.Cleanup(func() { assert.NoError(t, server.Close()); <-done })
+	t.Cleanup(func() {
+		assert.NoError(t, server.Close())
+		assert.ErrorIs(t, <-done, http.ErrServerClosed)
+	})
 	refused(t, request(t, "https://"+listener.Addr().String()+"/fleet.git"), sources.Unreachable, "1.2", "protocol version")
 }
 
@@ -217,26 +220,26 @@ func TestHTTPSProxy(t *testing.T) {
 	})
 	t.Run("a proxy that wants a login", func(t *testing.T) {
 		proxy.SetStatus(http.StatusProxyAuthRequired)
-		err := refused(t, r, sources.AuthenticationFailed, "proxy", "(407)")
+		err := refusal(t, r, sources.AuthenticationFailed, "proxy", "(407)")
 		assert.NotContains(t, err.Error(), canary)
 	})
 	t.Run("a proxy that forbids", func(t *testing.T) {
 		proxy.SetStatus(http.StatusForbidden)
-		err := refused(t, r, sources.Unreachable, "the proxy "+strings.TrimPrefix(proxy.URL, "http://")+" answered 403")
+		err := refusal(t, r, sources.Unreachable, "the proxy "+strings.TrimPrefix(proxy.URL, "http://")+" answered 403")
 		assert.NotContains(t, err.Error(), canary)
 	})
 	t.Run("a proxy that is no URL", func(t *testing.T) {
 		for _, proxy := range []string{"http://proxy:" + canary + "@h:port", "http://proxy:" + canary + "@h\x7f", "ftp://" + canary + ":1", "http://"} {
 			r := r
 			r.Proxy.HTTPSProxy = proxy
-			err := refused(t, r, sources.Unreachable, "HTTPS_PROXY")
+			err := refusal(t, r, sources.Unreachable, "HTTPS_PROXY")
 			assert.NotContains(t, err.Error(), canary)
 		}
 	})
 	t.Run("a proxy that is not there", func(t *testing.T) {
 		r := r
 		r.Proxy.HTTPSProxy = "http://proxy:" + canary + "@127.0.0.1:1"
-		err := refused(t, r, sources.Unreachable, "connection refused")
+		err := refusal(t, r, sources.Unreachable, "connection refused")
 		assert.NotContains(t, err.Error(), canary)
 	})
 }
@@ -289,7 +292,7 @@ func TestHTTPSRedirects(t *testing.T) {
 			if test.words == "" {
 				assert.Equal(t, repo.Head(), fetch(t, r).Head)
 			} else {
-				err := refused(t, r, sources.RedirectRefused, test.words, "source.url")
+				err := refusal(t, r, sources.RedirectRefused, test.words, "source.url")
 				assert.NotContains(t, err.Error(), canary)
 			}
 			assert.Empty(t, other.Requests(), "no request, no credential")
@@ -347,7 +350,7 @@ func TestHTTPSAnswersThatAreNotGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.SetBackend(backend)
 			s.Forget()
-			err := refused(t, r, sources.Unreachable, "not git's smart http protocol")
+			err := refusal(t, r, sources.Unreachable, "not git's smart http protocol")
 			assert.NotContains(t, err.Error(), "html")
 			assert.Len(t, s.Requests(), 1)
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -65,8 +66,8 @@ func (r *reader) at(offset int64) (object, error) {
 
 // apply makes an object of a base and the deltas at offsets, the last one first.
 func (r *reader) apply(o object, deltas []int64) (object, error) {
-	for i := len(deltas) - 1; i >= 0; i-- {
-		header, err := r.header(deltas[i])
+	for _, offset := range slices.Backward(deltas) {
+		header, err := r.header(offset)
 		if err != nil {
 			return object{}, err
 		}
@@ -82,7 +83,7 @@ func (r *reader) apply(o object, deltas []int64) (object, error) {
 			return object{}, garbled(err)
 		}
 		o = object{kind: o.kind, content: content}
-		r.recent.put(r, deltas[i], o)
+		r.recent.put(r, offset, o)
 	}
 	return o, nil
 }

@@ -87,7 +87,7 @@ func TestB27SSHTheLineThatTheErrorNamesIsTheOneToAdd(t *testing.T) {
 	r := sshRequest(t, s)
 	file := filepath.Join(r.Credentials, "known_hosts")
 	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
-	err := refused(t, r, sources.HostKeyMismatch, file, ssh.FingerprintSHA256(s.HostKeys()[0]))
+	err := refusal(t, r, sources.HostKeyMismatch, file, ssh.FingerprintSHA256(s.HostKeys()[0]))
 	_, named, found := strings.Cut(err.Error(), "add this line: ")
 	require.True(t, found)
 	require.NoError(t, os.WriteFile(file, []byte(named+"\n"), 0o600))

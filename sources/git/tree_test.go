@@ -24,20 +24,20 @@ import (
 )
 
 // treeOf fetches main and gives the files of its head.
-func treeOf(t testing.TB, repo *gittest.Repo, limits sources.Limits) fs.FS {
-	t.Helper()
-	r := request(t, gittest.ServeHTTP(t, repo.Dir, gittest.HTTPOptions{}).URL)
-	fetch(t, r)
-	return treeIn(t, r.Dir, repo.Git("rev-parse", "main^{tree}"), limits)
+func treeOf(tb testing.TB, repo *gittest.Repo, limits sources.Limits) fs.FS {
+	tb.Helper()
+	r := request(tb, gittest.ServeHTTP(tb, repo.Dir, gittest.HTTPOptions{}).URL)
+	fetch(tb, r)
+	return treeIn(tb, r.Dir, repo.Git("rev-parse", "main^{tree}"), limits)
 }
 
-func treeIn(t testing.TB, dir, id string, limits sources.Limits) fs.FS {
-	t.Helper()
+func treeIn(tb testing.TB, dir, id string, limits sources.Limits) fs.FS {
+	tb.Helper()
 	disk, err := git.Open(dir, limits)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, disk.Close()) })
-	tree, err := disk.Tree(t.Context(), id)
-	require.NoError(t, err)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { assert.NoError(tb, disk.Close()) })
+	tree, err := disk.Tree(tb.Context(), id)
+	require.NoError(tb, err)
 	return tree
 }
 

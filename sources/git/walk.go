@@ -72,7 +72,7 @@ func (w *walk) step(part string, own bool) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	if e.kind == kindLink && !(w.stay && own && len(w.todo) == 0) {
+	if wanted := w.stay && own && len(w.todo) == 0; e.kind == kindLink && !wanted {
 		return w.follow(e)
 	}
 	return w.enter(node{entry: e, path: path.Join(here.path, part)})

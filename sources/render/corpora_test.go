@@ -16,11 +16,11 @@ import (
 )
 
 // corpora gives the folder of real manifests, and "" where none was given.
-func corpora(t testing.TB) string {
-	t.Helper()
+func corpora(tb testing.TB) string {
+	tb.Helper()
 	dir := os.Getenv("FLEETLING_CORPORA") //nolint:forbidigo // where the manifests lie depends on the machine
 	if dir == "" {
-		t.Log("FLEETLING_CORPORA IS NOT SET: NOTHING WAS COMPARED WITH KUSTOMIZE OVER REAL MANIFESTS")
+		tb.Log("FLEETLING_CORPORA IS NOT SET: NOTHING WAS COMPARED WITH KUSTOMIZE OVER REAL MANIFESTS")
 	}
 	return dir
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fleetling/fleetling/sources"
 )
@@ -12,7 +13,7 @@ func (s *scan) duplicates(k *kustomization) {
 	items := k.items
 	for _, base := range k.bases {
 		if base.plain {
-			items = append(items[:len(items):len(items)], base.concatenate()...)
+			items = append(slices.Clip(items), base.concatenate()...)
 		}
 	}
 	files := make(map[identity]string, len(items))
@@ -32,7 +33,8 @@ func (s *scan) duplicates(k *kustomization) {
 // renamed gives what a namespace makes of an object, where nothing that runs
 // before it could tell two objects apart.
 func (k *kustomization) renamed(id identity) identity {
-	others := len(k.spec.Components) + len(k.spec.Patches) + len(k.spec.PatchesStrategicMerge) + len(k.spec.PatchesJson6902)
+	json, merges := k.oldPatches()
+	others := len(k.spec.Components) + len(k.spec.Patches) + len(json) + len(merges)
 	if k.spec.Namespace != "" && others == 0 {
 		id.namespace = k.spec.Namespace
 	}
@@ -48,7 +50,7 @@ func sameObject(first, second string) error {
 
 // concatenate gives the objects of a plain kustomization and all below it.
 func (k *kustomization) concatenate() []item {
-	items := k.items[:len(k.items):len(k.items)]
+	items := slices.Clip(k.items)
 	for _, base := range k.bases {
 		items = append(items, base.concatenate()...)
 	}

@@ -68,6 +68,12 @@ func (s *scan) decode(name, dir string, data []byte) *kustomization {
 	return k
 }
 
+// oldPatches gives the patches of the two fields that kustomize deprecates.
+func (k *kustomization) oldPatches() ([]types.Patch, []types.PatchStrategicMerge) {
+	//lint:ignore SA1019 users still write them, and kustomize still applies them
+	return k.spec.PatchesJson6902, k.spec.PatchesStrategicMerge //nolint:staticcheck // users still write them, and kustomize still applies them
+}
+
 // onlyResources says that a kustomization has no other field.
 func onlyResources(n *yaml.Node) bool {
 	for i := 0; i < len(n.Content)-1; i += 2 {

@@ -9,10 +9,11 @@ import (
 
 // references reads the other files that a kustomization names.
 func (s *scan) references(k *kustomization) {
-	for _, patch := range slices.Concat(k.spec.Patches, k.spec.PatchesJson6902) {
+	json, merges := k.oldPatches()
+	for _, patch := range slices.Concat(k.spec.Patches, json) {
 		s.patch(k, patch.Path, patch.Patch)
 	}
-	for _, patch := range k.spec.PatchesStrategicMerge {
+	for _, patch := range merges {
 		s.inlineOrFile(k, string(patch))
 	}
 	for _, replacement := range k.spec.Replacements {
@@ -42,6 +43,7 @@ func (s *scan) named(k *kustomization, written string) (name string, data []byte
 		data, ok = s.data(k, name, written)
 	case kindFolder:
 		s.problems.add(k.at(written), "%s is a folder; a file belongs here", name)
+	case kindAbsent: // lookup has said why
 	}
 	return name, data, ok
 }

@@ -152,6 +152,7 @@ func (s *scan) resource(k *kustomization, written string) {
 			k.bases = append(k.bases, base)
 			k.adopt(base)
 		}
+	case kindAbsent: // lookup has said why
 	}
 }
 
@@ -175,6 +176,7 @@ func (s *scan) component(k *kustomization, written string) {
 			s.expect(component, types.ComponentKind, k.at(written))
 			k.adopt(component)
 		}
+	case kindAbsent: // lookup has said why
 	}
 }
 

@@ -71,6 +71,7 @@ func (s *strict) walk(n *yaml.Node, depth int) {
 		for _, child := range n.Content {
 			s.walk(child, depth+1)
 		}
+	case yaml.DocumentNode: // what is walked is below it
 	}
 }
 

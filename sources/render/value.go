@@ -32,8 +32,9 @@ func value(n *yaml.Node) (any, error) {
 		return items, nil
 	case yaml.ScalarNode:
 		return scalar(n)
+	default:
+		return nil, errors.New("an alias that was not expanded")
 	}
-	return nil, errors.New("an alias that was not expanded")
 }
 
 func mapping(n *yaml.Node) (any, error) {

@@ -194,7 +194,7 @@ func (w *walk) signerOf(ctx context.Context, pin Pin, c Commit) (Signer, error) 
 // the commit was pinned; the keys it was proven by were the first signers of an
 // introduction, which are not at hand any more.
 func (w *walk) claimedSigner(ctx context.Context, c Commit) (Signer, error) {
-	if c.readClaim() != nil || c.claim == nil {
+	if !c.claims() {
 		return Signer{}, nil
 	}
 	signer := Signer{Fingerprint: c.claim.key()}

@@ -147,10 +147,10 @@ func TestASignatureHasToCoverOneTimeAndOneIssuer(t *testing.T) {
 	}
 }
 
-func fromHex(t testing.TB, text string) []byte {
-	t.Helper()
+func fromHex(tb testing.TB, text string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(text)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 
@@ -182,7 +182,7 @@ func TestAnSSHSignatureHasOneForm(t *testing.T) {
 		"ECDSA with leading zeros": build(func(_ *sshBlob, s *ssh.Signature) {
 			s.Format, s.Blob = ssh.KeyAlgoECDSA256, ssh.Marshal(struct{ R, S []byte }{[]byte{0, 0, 1}, []byte{1}})
 		}),
-		"a security key without flags": withSignature(payload, sshSignature(touch.public, "git", "sha256", &ssh.Signature{Format: ssh.KeyAlgoSKED25519, Blob: inner.Blob}, 70)),
+		"a security key without flags": withSignature(payload, sshSignature(touch.public, &ssh.Signature{Format: ssh.KeyAlgoSKED25519, Blob: inner.Blob})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseCommit(objectID(raw), []byte(raw))
@@ -191,10 +191,10 @@ func TestAnSSHSignatureHasOneForm(t *testing.T) {
 	}
 }
 
-func signersOf(t testing.TB, public ssh.PublicKey) Signers {
-	t.Helper()
+func signersOf(tb testing.TB, public ssh.PublicKey) Signers {
+	tb.Helper()
 	s, problems := parseKeyFiles("", []keyFile{{"alice.pub", string(ssh.MarshalAuthorizedKey(public))}})
-	require.Empty(t, problems)
+	require.Empty(tb, problems)
 	return s
 }
 
@@ -238,10 +238,10 @@ func TestAnRSASignatureIsAsLongAsItsKey(t *testing.T) {
 			continue
 		}
 		p.Now = noon.AddDate(0, 0, 1)
-		_, err = p.Verify(parse(t, withSignature(payload, sshSignature(signer.PublicKey(), "git", "sha256", inner, 70))), signers(t, key))
+		_, err = p.Verify(parse(t, withSignature(payload, sshSignature(signer.PublicKey(), inner))), signers(t, key))
 		require.NoError(t, err)
 		inner.Blob = inner.Blob[1:]
-		_, err = p.Verify(parse(t, withSignature(payload, sshSignature(signer.PublicKey(), "git", "sha256", inner, 70))), signers(t, key))
+		_, err = p.Verify(parse(t, withSignature(payload, sshSignature(signer.PublicKey(), inner))), signers(t, key))
 		assert.Equal(t, sources.BadSignature, sources.ReasonOf(err), "%v", err)
 		return
 	}
@@ -301,23 +301,23 @@ func TestFormsThatToolsWriteAreCanonical(t *testing.T) {
 }
 
 // fixture gives a file of testdata.
-func fixture(t testing.TB, name string) string {
-	t.Helper()
+func fixture(tb testing.TB, name string) string {
+	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(data)
 }
 
 // fixtureKey reads one key of testdata.
-func fixtureKey(t testing.TB, name string) Signers {
-	t.Helper()
-	s, _ := parseKeyFiles("testdata", []keyFile{{name: filepath.Base(name), text: fixture(t, name)}})
-	require.NotEmpty(t, s.byID)
+func fixtureKey(tb testing.TB, name string) Signers {
+	tb.Helper()
+	s, _ := parseKeyFiles("testdata", []keyFile{{name: filepath.Base(name), text: fixture(tb, name)}})
+	require.NotEmpty(tb, s.byID)
 	return s
 }
 
-func joined(t testing.TB, sets ...Signers) Signers {
-	t.Helper()
+func joined(tb testing.TB, sets ...Signers) Signers {
+	tb.Helper()
 	all := Signers{byID: map[string]*key{}}
 	for _, s := range sets {
 		maps.Copy(all.byID, s.byID)
@@ -326,15 +326,15 @@ func joined(t testing.TB, sets ...Signers) Signers {
 }
 
 // edit changes the text of a commit's signature.
-func edit(t testing.TB, raw string, change func(string) string) string {
-	t.Helper()
-	payload, signature := cutSignature(t, raw)
+func edit(tb testing.TB, raw string, change func(string) string) string {
+	tb.Helper()
+	payload, signature := cutSignature(tb, raw)
 	return withSignature(payload, change(signature))
 }
 
-func folded(t testing.TB, raw string) string {
-	t.Helper()
-	_, signature := cutSignature(t, raw)
+func folded(tb testing.TB, raw string) string {
+	tb.Helper()
+	_, signature := cutSignature(tb, raw)
 	return strings.ReplaceAll(signature, "\n", "\n ")
 }
 
@@ -361,41 +361,41 @@ func looseBits(signature string) string {
 }
 
 // editPacket changes the bytes in an OpenPGP armor.
-func editPacket(t testing.TB, raw string, change func([]byte) []byte) string {
-	t.Helper()
-	return edit(t, raw, func(signature string) string {
+func editPacket(tb testing.TB, raw string, change func([]byte) []byte) string {
+	tb.Helper()
+	return edit(tb, raw, func(signature string) string {
 		body, err := unarmorPGP(signature)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		var text bytes.Buffer
 		w, err := armor.Encode(&text, "PGP SIGNATURE", nil)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		_, err = w.Write(change(body))
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
+		require.NoError(tb, err)
+		require.NoError(tb, w.Close())
 		return text.String()
 	})
 }
 
 // editContents changes the contents of the signature packet.
-func editContents(t testing.TB, raw string, change func([]byte) []byte) string {
-	t.Helper()
-	return editPacket(t, raw, func(body []byte) []byte {
+func editContents(tb testing.TB, raw string, change func([]byte) []byte) string {
+	tb.Helper()
+	return editPacket(tb, raw, func(body []byte) []byte {
 		contents, err := unpack(body)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		contents = change(bytes.Clone(contents))
 		if body[0] == 0x88 {
 			return append(oldHeader(len(contents)), contents...)
 		}
 		var b bytes.Buffer
-		require.NoError(t, (&packet.OpaquePacket{Tag: tagSignature, Contents: contents}).Serialize(&b))
+		require.NoError(tb, (&packet.OpaquePacket{Tag: tagSignature, Contents: contents}).Serialize(&b))
 		return b.Bytes()
 	})
 }
 
 // editUnhashed changes the subpackets that a version 4 signature doesn't cover.
-func editUnhashed(t testing.TB, raw string, change func([]byte) []byte) string {
-	t.Helper()
-	return editContents(t, raw, func(contents []byte) []byte {
+func editUnhashed(tb testing.TB, raw string, change func([]byte) []byte) string {
+	tb.Helper()
+	return editContents(tb, raw, func(contents []byte) []byte {
 		start := 6 + int(binary.BigEndian.Uint16(contents[4:]))
 		length := int(binary.BigEndian.Uint16(contents[start:]))
 		area := change(bytes.Clone(contents[start+2 : start+2+length]))
@@ -407,11 +407,11 @@ func editUnhashed(t testing.TB, raw string, change func([]byte) []byte) string {
 
 // editNumber changes the last number of a version 4 signature: two bytes that
 // count its bits, and the number.
-func editNumber(t testing.TB, raw string, change func([]byte) []byte) string {
-	t.Helper()
-	return editContents(t, raw, func(contents []byte) []byte {
+func editNumber(tb testing.TB, raw string, change func([]byte) []byte) string {
+	tb.Helper()
+	return editContents(tb, raw, func(contents []byte) []byte {
 		sig, err := parseSignature(contents)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		start := len(contents) - int(sig.EdDSASigS.EncodedLength())
 		return append(contents[:start:start], change(bytes.Clone(contents[start:]))...)
 	})

@@ -72,6 +72,9 @@ func (c *Commit) readClaim() error {
 	return nil
 }
 
+// claims says whether c has a signature that can be read.
+func (c *Commit) claims() bool { return c.readClaim() == nil && c.claim != nil }
+
 // parseObject reads a commit without looking into its signature.
 func parseObject(id string, raw []byte) (Commit, error) {
 	if len(raw) > maxCommit {

@@ -75,11 +75,17 @@ func FuzzReadSigners(f *testing.F) {
 			t.Fatal("neither a key nor a problem")
 		}
 		for id, k := range s.byID {
-			if k.Name != "alice" || k.Fingerprint == "" || (id != k.id && id != keyID(k.id)) || (k.ssh == nil) == (k.pgp == nil) {
+			if k.Name != "alice" || !complete(id, k) {
 				t.Fatalf("key %s: %+v", id, k)
 			}
 		}
 	})
+}
+
+// complete says whether a key is there in one form, and under its id.
+func complete(id string, k *key) bool {
+	known := k.Fingerprint != "" && (id == k.id || id == keyID(k.id))
+	return known && (k.ssh == nil) != (k.pgp == nil)
 }
 
 // Whatever signature stands under a commit: only the one that the key made

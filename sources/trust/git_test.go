@@ -86,7 +86,7 @@ func gitVerdict(t *testing.T, s sample) (good bool, said string) {
 	} else {
 		args = append(args, "-c", "gpg.program="+gpgWith(t, s))
 	}
-	out, err := exec.Command("git", append(args, "verify-commit", "--raw", id)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "git", append(args, "verify-commit", "--raw", id)...).CombinedOutput()
 	return err == nil, string(out)
 }
 
@@ -103,13 +103,13 @@ func allowedSigners(t *testing.T, s sample) string {
 
 func gpgWith(t *testing.T, s sample) string {
 	t.Helper()
-	home, err := os.MkdirTemp("", "gpg")
+	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // the path of gpg's sockets is bounded: a short folder
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	gpg := "exec gpg --homedir " + home + " --batch --no-autostart " + strings.Join(faked(s.now), " ") + ` "$@"`
 	program := filepath.Join(home, "gpg.sh")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"+gpg+"\n"), 0o755))
-	cmd := exec.Command(program, "--quiet", "--import")
+	cmd := exec.CommandContext(t.Context(), program, "--quiet", "--import")
 	cmd.Stdin = strings.NewReader(s.key)
 	// A key that gpg can't import is part of git's verdict.
 	_ = cmd.Run()

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -32,28 +33,28 @@ import (
 var noon = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // newRepo makes a repository whose next commit is made at noon.
-func newRepo(t testing.TB) *gittest.Repo {
-	t.Helper()
-	r := gittest.NewRepo(t)
+func newRepo(tb testing.TB) *gittest.Repo {
+	tb.Helper()
+	r := gittest.NewRepo(tb)
 	r.Time = noon
 	return r
 }
 
-func sshKey(t testing.TB, name string) *gittest.SSHKey {
-	t.Helper()
-	return gittest.NewSSHKey(t, name, "ed25519")
+func sshKey(tb testing.TB, name string) *gittest.SSHKey {
+	tb.Helper()
+	return gittest.NewSSHKey(tb, name, "ed25519")
 }
 
 // signers reads the keys as a signers folder would hold them.
-func signers(t testing.TB, keys ...gittest.Key) Signers {
-	t.Helper()
+func signers(tb testing.TB, keys ...gittest.Key) Signers {
+	tb.Helper()
 	files := fstest.MapFS{}
 	for _, k := range keys {
 		files["signers/"+k.File()] = &fstest.MapFile{Data: []byte(k.Public())}
 	}
 	s, problems, err := ReadSigners(files, "signers")
-	require.NoError(t, err)
-	require.Empty(t, problems)
+	require.NoError(tb, err)
+	require.Empty(tb, problems)
 	return s
 }
 
@@ -70,25 +71,24 @@ func faked(at time.Time) []string {
 }
 
 // pgpKeyAt makes a key at a time of the past.
-func pgpKeyAt(t testing.TB, name, algo, expire string, at time.Time) *gittest.PGPKey {
-	t.Helper()
-	// gpg-agent's socket path is bounded: a short folder, not t.TempDir().
-	home, err := os.MkdirTemp("", "gpg")
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
+func pgpKeyAt(tb testing.TB, name, algo, expire string, at time.Time) *gittest.PGPKey {
+	tb.Helper()
+	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // gpg-agent's socket path is bounded: a short folder
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		_ = exec.CommandContext(context.WithoutCancel(tb.Context()), "gpgconf", "--homedir", home, "--kill", "all").Run()
 		_ = os.RemoveAll(home)
 	})
 	k := &gittest.PGPKey{Name: name, Home: home}
-	k.GPG(t, "", append(faked(at), "--passphrase", "", "--quick-generate-key", name+" <"+name+"@example.com>", algo, "sign", expire)...)
-	k.Fingerprint = fingerprints(t, k)[0]
+	k.GPG(tb, "", append(faked(at), "--passphrase", "", "--quick-generate-key", name+" <"+name+"@example.com>", algo, "sign", expire)...)
+	k.Fingerprint = fingerprints(tb, k)[0]
 	return k
 }
 
 // fingerprints gives those of the primary key and its subkeys.
-func fingerprints(t testing.TB, k *gittest.PGPKey) (all []string) {
-	t.Helper()
-	for line := range strings.Lines(k.GPG(t, "", "--with-colons", "--list-keys")) {
+func fingerprints(tb testing.TB, k *gittest.PGPKey) (all []string) {
+	tb.Helper()
+	for line := range strings.Lines(k.GPG(tb, "", "--with-colons", "--list-keys")) {
 		if rest, ok := strings.CutPrefix(line, "fpr:::::::::"); ok {
 			all = append(all, strings.Trim(rest, ":\n"))
 		}
@@ -97,11 +97,11 @@ func fingerprints(t testing.TB, k *gittest.PGPKey) (all []string) {
 }
 
 // commitAt commits with committer time and gpg's clock at a time of the past.
-func commitAt(t testing.TB, r *gittest.Repo, message string, k *gittest.PGPKey, at time.Time, args ...string) string {
-	t.Helper()
+func commitAt(tb testing.TB, r *gittest.Repo, message string, k *gittest.PGPKey, at time.Time, args ...string) string {
+	tb.Helper()
 	program := filepath.Join(k.Home, "faked.sh")
 	script := "#!/bin/sh\nexec gpg --homedir " + k.Home + " --batch --pinentry-mode loopback " + strings.Join(append(faked(at), args...), " ") + ` "$@"` + "\n"
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o755))
+	require.NoError(tb, os.WriteFile(program, []byte(script), 0o755))
 	r.Time = at
 	r.Git("add", "--all")
 	r.Git("-c", "gpg.program="+program, "-c", "user.signingKey="+k.Fingerprint+"!", "commit", "--quiet", "--allow-empty", "--message", message, "--gpg-sign")
@@ -109,30 +109,30 @@ func commitAt(t testing.TB, r *gittest.Repo, message string, k *gittest.PGPKey, 
 }
 
 // raw gives the stored bytes of a commit.
-func raw(t testing.TB, r *gittest.Repo, id string) string {
-	t.Helper()
-	cmd := exec.Command("git", "cat-file", "commit", id)
+func raw(tb testing.TB, r *gittest.Repo, id string) string {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "git", "cat-file", "commit", id)
 	cmd.Dir = r.Dir
 	out, err := cmd.Output()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(out)
 }
 
 // parse reads a commit that has to be well formed.
-func parse(t testing.TB, raw string) Commit {
-	t.Helper()
+func parse(tb testing.TB, raw string) Commit {
+	tb.Helper()
 	c, err := ParseCommit(objectID(raw), []byte(raw))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return c
 }
 
 // signed gives payload as ssh-keygen signs it.
-func signed(t testing.TB, payload string, k *gittest.SSHKey, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("ssh-keygen", append([]string{"-Y", "sign", "-q", "-n", "git", "-f", k.Private}, args...)...)
+func signed(tb testing.TB, payload string, k *gittest.SSHKey, args ...string) string {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "ssh-keygen", append([]string{"-Y", "sign", "-q", "-n", "git", "-f", k.Private}, args...)...)
 	cmd.Stdin = strings.NewReader(payload)
 	out, err := cmd.Output()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return withSignature(payload, strings.TrimSuffix(string(out), "\n"))
 }
 
@@ -143,20 +143,20 @@ func withSignature(payload, signature string) string {
 }
 
 // cutSignature gives a commit's payload and its signature.
-func cutSignature(t testing.TB, raw string) (payload, signature string) {
-	t.Helper()
-	c := parse(t, raw)
-	require.NotEmpty(t, c.signature)
+func cutSignature(tb testing.TB, raw string) (payload, signature string) {
+	tb.Helper()
+	c := parse(tb, raw)
+	require.NotEmpty(tb, c.signature)
 	return string(c.Payload), c.signature
 }
 
-// sshSignature writes a signature in the format of ssh-keygen by hand.
-func sshSignature(key ssh.PublicKey, namespace, hash string, inner *ssh.Signature, width int) string {
+// sshSignature writes a signature by hand as ssh-keygen formats it.
+func sshSignature(key ssh.PublicKey, inner *ssh.Signature) string {
 	blob := ssh.Marshal(sshBlob{
 		Magic: [6]byte([]byte("SSHSIG")), Version: 1, PublicKey: key.Marshal(),
-		Namespace: namespace, Hash: hash, Signature: ssh.Marshal(inner),
+		Namespace: "git", Hash: "sha256", Signature: ssh.Marshal(inner),
 	})
-	return sshBegin + wrap(base64.StdEncoding.EncodeToString(blob), width) + sshEnd
+	return sshBegin + wrap(base64.StdEncoding.EncodeToString(blob), 70) + sshEnd
 }
 
 // sshMessage is what an SSH key signs for payload.
@@ -175,17 +175,17 @@ type securityKey struct {
 	line    string
 }
 
-func newSecurityKey(t testing.TB) securityKey {
-	t.Helper()
+func newSecurityKey(tb testing.TB) securityKey {
+	tb.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	blob := ssh.Marshal(struct {
 		Type        string
 		Public      []byte
 		Application string
 	}{ssh.KeyAlgoSKED25519, public, "ssh:"})
 	key, err := ssh.ParsePublicKey(blob)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return securityKey{public: key, private: private, line: string(ssh.MarshalAuthorizedKey(key))}
 }
 
@@ -194,45 +194,45 @@ func (k securityKey) sign(payload string, flags byte) string {
 	tail := []byte{flags, 0, 0, 0, 7}
 	data := bytes.Join([][]byte{application[:], tail, message[:]}, nil)
 	inner := &ssh.Signature{Format: ssh.KeyAlgoSKED25519, Blob: ed25519.Sign(k.private, data), Rest: tail}
-	return withSignature(payload, sshSignature(k.public, "git", "sha256", inner, 70))
+	return withSignature(payload, sshSignature(k.public, inner))
 }
 
 // goPGPKey is an OpenPGP key of the library's, made at noon.
-func goPGPKey(t testing.TB, config *packet.Config) (entity *openpgp.Entity, public string) {
-	t.Helper()
+func goPGPKey(tb testing.TB, config *packet.Config) (entity *openpgp.Entity, public string) {
+	tb.Helper()
 	config.Time = func() time.Time { return noon }
 	entity, err := openpgp.NewEntity("forge", "", "forge@example.com", config)
-	require.NoError(t, err)
-	return entity, armored(t, openpgp.PublicKeyType, func(b *bytes.Buffer) error { return entity.Serialize(b) })
+	require.NoError(tb, err)
+	return entity, armored(tb, openpgp.PublicKeyType, func(b *bytes.Buffer) error { return entity.Serialize(b) })
 }
 
-func armored(t testing.TB, kind string, write func(*bytes.Buffer) error) string {
-	t.Helper()
+func armored(tb testing.TB, kind string, write func(*bytes.Buffer) error) string {
+	tb.Helper()
 	var body, text bytes.Buffer
-	require.NoError(t, write(&body))
+	require.NoError(tb, write(&body))
 	w, err := armor.Encode(&text, kind, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	_, err = w.Write(body.Bytes())
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
 	return text.String()
 }
 
 // likeGitHub signs as the web interface of GitHub does: a packet header of the
 // new format, the key's 64-bit id and no fingerprint, the number with its
 // leading zeros, an empty line at the end.
-func likeGitHub(t testing.TB, payload string, entity *openpgp.Entity) string {
-	t.Helper()
+func likeGitHub(tb testing.TB, payload string, entity *openpgp.Entity) string {
+	tb.Helper()
 	hashed := binary.BigEndian.AppendUint32([]byte{5, subCreation}, uint32(noon.Unix()))
 	hashed = binary.BigEndian.AppendUint64(append(hashed, 9, subIssuer), entity.PrimaryKey.KeyId)
 	contents := append([]byte{4, 0, byte(packet.PubKeyAlgoRSA), 8, 0, byte(len(hashed))}, hashed...)
 	trailer := binary.BigEndian.AppendUint32([]byte{4, 0xff}, uint32(len(contents)))
 	digest := sha256.Sum256(bytes.Join([][]byte{[]byte(payload), contents, trailer}, nil))
 	number, err := rsa.SignPKCS1v15(nil, entity.PrivateKey.PrivateKey.(*rsa.PrivateKey), crypto.SHA256, digest[:])
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	contents = append(contents, 0, 0, digest[0], digest[1])
 	contents = binary.BigEndian.AppendUint16(contents, uint16(8*len(number)))
-	text := armored(t, openpgp.SignatureType, func(b *bytes.Buffer) error {
+	text := armored(tb, openpgp.SignatureType, func(b *bytes.Buffer) error {
 		return (&packet.OpaquePacket{Tag: tagSignature, Contents: append(contents, number...)}).Serialize(b)
 	})
 	return withSignature(payload, text+"\n")
@@ -240,10 +240,10 @@ func likeGitHub(t testing.TB, payload string, entity *openpgp.Entity) string {
 
 // likeGitLab signs as the web interface of GitLab does: Go's encoder, with
 // lines of 64 characters, and an empty line at the end.
-func likeGitLab(t testing.TB, payload string, signer ssh.Signer) string {
-	t.Helper()
+func likeGitLab(tb testing.TB, payload string, signer ssh.Signer) string {
+	tb.Helper()
 	sig, err := sshsig.Sign(strings.NewReader(payload), signer, sshsig.HashSHA512, "git")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return withSignature(payload, string(sshsig.Armor(sig)))
 }
 
@@ -258,11 +258,11 @@ func child(parent string) string {
 	return strings.Replace(payloadAt(noon), "\nauthor", "\nparent "+parent+"\nauthor", 1)
 }
 
-func privateKey(t testing.TB, k *gittest.SSHKey) ssh.Signer {
-	t.Helper()
+func privateKey(tb testing.TB, k *gittest.SSHKey) ssh.Signer {
+	tb.Helper()
 	pem, err := os.ReadFile(k.Private)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	signer, err := ssh.ParsePrivateKey(pem)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return signer
 }

@@ -10,8 +10,7 @@ import (
 // nothing to what they signed.
 func (w *walk) accept(ctx context.Context, c Commit, s Signers) (Signature, error) {
 	sig, err := w.Verify(c, s)
-	switch sources.ReasonOf(err) {
-	case "", sources.NonCanonicalSignature:
+	if reason := sources.ReasonOf(err); reason == "" || reason == sources.NonCanonicalSignature {
 		return sig, err
 	}
 	merged, ok, mergeErr := w.mergedBy(ctx, c, s)

@@ -44,7 +44,7 @@ func parsePGPKey(text string) ([]*key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its key can't be read: %w", err)
 	}
-	if _, err := reader.Next(); err != io.EOF {
+	if _, err := reader.Next(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows its key")
 	}
 	return parseEntity(entity)
@@ -78,7 +78,7 @@ func checkPackets(body []byte) error {
 	reader := packet.NewOpaqueReader(bytes.NewReader(body))
 	for first := true; ; first = false {
 		p, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -96,10 +96,13 @@ func cutField(line string) (field, rest string) {
 	return line, ""
 }
 
+// keyAlgoDSA is RFC 4253's name for DSA, which is known here only to be refused.
+const keyAlgoDSA = "ssh-dss"
+
 func isKeyType(field string) bool {
 	return isCertificate(field) || slices.Contains([]string{
 		ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoECDSA256,
-		ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.InsecureKeyAlgoDSA,
+		ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, keyAlgoDSA,
 	}, field)
 }
 
@@ -177,7 +180,7 @@ func parseOptionTime(value string) (time.Time, error) {
 
 // weakSSHKey says why nothing that the key signs is taken, or nothing.
 func weakSSHKey(public ssh.PublicKey) string {
-	if public.Type() == ssh.InsecureKeyAlgoDSA {
+	if public.Type() == keyAlgoDSA {
 		return "DSA key"
 	}
 	if public, ok := rsaKey(public); ok {

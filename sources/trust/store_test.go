@@ -27,19 +27,19 @@ type store struct {
 	broken map[string]error
 }
 
-func load(t testing.TB, r *gittest.Repo) *store {
-	t.Helper()
-	cmd := exec.Command("git", "cat-file", "--batch", "--batch-all-objects")
+func load(tb testing.TB, r *gittest.Repo) *store {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "git", "cat-file", "--batch", "--batch-all-objects")
 	cmd.Dir = r.Dir
 	out, err := cmd.Output()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s := &store{objects: map[string][]byte{}, kinds: map[string]string{}, broken: map[string]error{}}
 	for len(out) > 0 {
 		head, rest, _ := bytes.Cut(out, []byte("\n"))
 		var id, kind string
 		var size int
 		_, err := fmt.Sscan(string(head), &id, &kind, &size)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		s.objects[id], s.kinds[id] = rest[:size], kind
 		out = rest[size+1:]
 	}
