@@ -113,21 +113,20 @@ func (s *sourceLoop) fetch(ctx context.Context, next *findings, pinned *pin, now
 	next.stale = now.Sub(next.lastContact) > s.config.StaleAfter
 }
 
-// verify judges the head against the newest verified one. Without contact it is
-// the pinned commit itself that is looked for on disk, so that a changed
-// identity can be answered while Git is away.
+// verify judges the head against the newest verified one. After a start that is
+// the pin, which is looked at first: it stands while a newer head is refused or
+// Git is away, so that a changed identity can be answered from the disk.
 func (s *sourceLoop) verify(ctx context.Context, next *findings, pinned *pin, now time.Time) {
-	head := next.head
-	if head == "" && pinned != nil {
-		head = pinned.Commit
+	if pinned != nil && (next.verified == nil || next.verified.Tree == "") {
+		s.stand(ctx, next, pinned, now)
 	}
-	known := pinned != nil && next.verified != nil && next.verified.Commit == head
-	if head == "" || (known && next.refusal == nil) {
+	known := pinned != nil && next.verified.Commit == next.head && next.refusal == nil
+	if next.head == "" || known {
 		return
 	}
 	var verified trust.Verified
 	err := s.metrics.timed("verify", func() (err error) {
-		verified, err = s.pipeline.Verify(ctx, base(next.verified, pinned), head, now)
+		verified, err = s.pipeline.Verify(ctx, base(next.verified, pinned), next.head, now)
 		return err
 	})
 	switch {
@@ -138,6 +137,22 @@ func (s *sourceLoop) verify(ctx context.Context, next *findings, pinned *pin, no
 	case next.contact == nil:
 		next.contact = err
 	}
+}
+
+// stand takes the pin for verified. Its tree is known once the clone has it; its
+// key may have been revoked since.
+func (s *sourceLoop) stand(ctx context.Context, next *findings, pinned *pin, now time.Time) {
+	verified, err := s.pipeline.Verify(ctx, &pinned.Pin, pinned.Commit, now)
+	if err != nil {
+		verified = trust.Verified{Pin: pinned.Pin}
+		if sources.ReasonOf(err) != "" {
+			next.refusal = err
+		}
+	}
+	if verified.Signer.Name == "" {
+		verified.Signer = pinned.Signer
+	}
+	next.verified = &verified
 }
 
 // base is the pin to go by. Without one in the cluster it is none: somebody
@@ -158,6 +173,9 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 	if next.verified == nil || next.told.identity == nil {
 		next.selectErr, next.targets = next.told.err, nil
 		return
+	}
+	if next.verified.Tree == "" {
+		return // not on disk yet: what is rolled out stays
 	}
 	if (last.selection != nil || last.selectErr != nil) && sameQuestion(last, *next) {
 		return
@@ -182,7 +200,7 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 }
 
 func sameQuestion(last, next findings) bool {
-	return last.verified != nil && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
+	return last.verified != nil && last.verified.Tree == next.verified.Tree && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
 }
 
 // listed tells whether the repository ever had an entry for this cluster.

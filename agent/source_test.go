@@ -161,6 +161,39 @@ func TestARewoundBranchIsRefused(t *testing.T) {
 	f.loop = &restarted
 	found = f.look()
 	assert.Equal(t, sources.HistoryRewound, sources.ReasonOf(found.refusal), "after a restart, too")
+	require.NotNil(t, found.verified)
+	assert.Equal(t, second, found.verified.Commit, "the pin stands")
+	assert.Equal(t, "alice", found.verified.Signer.Name)
+	assert.Len(t, found.targets, 1, "and what it wants is known")
+}
+
+func TestAStartWithoutGitAndWithoutACloneKnowsThePinAndNoMore(t *testing.T) {
+	f := newFixture(t)
+	first := f.repo.Commit("first", f.key)
+	f.look()
+	f.server.SetDown(true)
+	f.loop.board, f.loop.pipeline.DataDir = &board{}, t.TempDir()
+	found := f.look()
+	assert.Error(t, found.contact)
+	require.NotNil(t, found.verified)
+	assert.Equal(t, first, found.verified.Commit)
+	assert.Nil(t, found.targets)
+	require.NoError(t, errors.Join(found.refusal, found.selectErr))
+	f.server.SetDown(false)
+	found = f.look()
+	require.NoError(t, errors.Join(found.contact, found.refusal, found.selectErr))
+	assert.Len(t, found.targets, 1)
+}
+
+func TestF6_AKeyRevokedSinceIsSaidAlthoughTheHeadIsTheSame(t *testing.T) {
+	f := newFixture(t)
+	first := f.repo.Commit("first", f.key)
+	fingerprint := f.look().verified.Signer.Fingerprint
+	f.loop.board = &board{}
+	f.loop.pipeline.Revoked = []string{fingerprint}
+	found := f.look()
+	assert.Equal(t, sources.RevokedKey, sources.ReasonOf(found.refusal))
+	assert.Equal(t, first, found.verified.Commit, "what is applied stays")
 }
 
 func TestASilentServerChangesNothingAndAChangedIdentityIsStillAnswered(t *testing.T) {
