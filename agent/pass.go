@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -95,9 +96,15 @@ func (p *passLoop) keep(ctx context.Context, found findings, plan rollout) error
 	}
 	if current != nil {
 		next.Listed = current.Listed
+		if current.Commit == next.Commit && reflect.DeepEqual(current.Identity, next.Identity) {
+			next.Selection, next.Whole = current.Selection, current.Whole
+		}
 	}
 	if found.selection != nil {
 		next.Listed = next.Listed || found.selection.Listed
+	}
+	if found.targets != nil {
+		next.Selection, next.Whole = found.selection, plan.wanted.Whole && len(plan.blocked) == 0
 	}
 	return p.keeper.keep(ctx, next, plan.active)
 }

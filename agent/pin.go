@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +31,13 @@ type pin struct {
 	Snapshot string
 	// Listed says that the repository had an entry for this cluster.
 	Listed bool
-	// Identity is the last good one.
-	Identity *fleet.Identity
+	// Identity is the last good one, and Selection what it selects at this
+	// revision; nil where that could not be told.
+	Identity  *fleet.Identity
+	Selection *fleet.Selection
+	// Whole says that the snapshot is all of that selection, so that a new Pod
+	// knows it without Git.
+	Whole bool
 }
 
 // pins reads and writes the pin under an optimistic lock.
@@ -98,6 +105,14 @@ func (p pin) encode() (map[string]string, error) {
 		}
 		data["identity.yaml"] = string(text)
 	}
+	if p.Selection != nil {
+		text, err := json.Marshal(p.Selection)
+		if err != nil {
+			return nil, fmt.Errorf("encode selection: %w", err)
+		}
+		data["selection.json"] = string(text)
+		data["whole"] = strconv.FormatBool(p.Whole)
+	}
 	return data, nil
 }
 
@@ -120,6 +135,12 @@ func decodePin(data map[string]string) (*pin, error) {
 			return nil, err
 		}
 		p.Identity = &id
+	}
+	if text := data["selection.json"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &p.Selection); err != nil {
+			return nil, fmt.Errorf("selection.json: %w", err)
+		}
+		p.Whole = data["whole"] == "true"
 	}
 	return p, nil
 }

@@ -21,6 +21,11 @@ func somePin() pin {
 		Pin:      trust.Pin{Commit: strings.Repeat("a", 40), PayloadHash: strings.Repeat("b", 64), SignedAt: time.Unix(1_800_000_000, 0).UTC()},
 		Signer:   trust.Signer{Name: "alice", Fingerprint: "SHA256:x"},
 		Snapshot: "sha256:c", Listed: true,
+		Selection: &fleet.Selection{
+			Cluster: "one", ClusterSet: "prod", Listed: true, Digest: "sha256:s", Labels: []fleet.Label{{Key: "region", Value: "ap", Origin: fleet.OriginEntry}},
+			AddOns: []fleet.AddOn{{Name: "web", Path: "addons/web", Timeout: time.Minute}},
+		},
+		Whole:    true,
 		Identity: &fleet.Identity{Name: "one", ClusterSet: "prod", Labels: map[string]string{"region": "ap", "odd": "on"}},
 	}
 }
@@ -37,7 +42,7 @@ func TestAPinIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	bare := somePin()
-	bare.Listed, bare.Identity, bare.Snapshot = false, nil, ""
+	bare.Listed, bare.Identity, bare.Snapshot, bare.Selection, bare.Whole = false, nil, "", nil, false
 	require.NoError(t, store.save(t.Context(), bare))
 	loaded, err = store.load(t.Context())
 	require.NoError(t, err)
@@ -56,10 +61,11 @@ func TestAPinThatSomebodyElseWroteIsNotOverwritten(t *testing.T) {
 
 func TestAPinThatDoesNotParseIsAnErrorThatNamesIt(t *testing.T) {
 	for name, spoil := range map[string]func(map[string]string){
-		"no time":           func(d map[string]string) { delete(d, "signedAt") },
-		"a short commit":    func(d map[string]string) { d["commit"] = "abc" },
-		"no payload hash":   func(d map[string]string) { delete(d, "payloadHash") },
-		"a broken identity": func(d map[string]string) { d["identity.yaml"] = "name: [" },
+		"no time":            func(d map[string]string) { delete(d, "signedAt") },
+		"a short commit":     func(d map[string]string) { d["commit"] = "abc" },
+		"no payload hash":    func(d map[string]string) { delete(d, "payloadHash") },
+		"a broken selection": func(d map[string]string) { d["selection.json"] = "{" },
+		"a broken identity":  func(d map[string]string) { d["identity.yaml"] = "name: [" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset().CoreV1().ConfigMaps(Namespace)

@@ -175,7 +175,8 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 		return
 	}
 	if next.verified.Tree == "" {
-		return // not on disk yet: what is rolled out stays
+		s.remember(ctx, next, pinned)
+		return
 	}
 	if (last.selection != nil || last.selectErr != nil) && sameQuestion(last, *next) {
 		return
@@ -196,6 +197,24 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 		next.selectErr, next.targets = err, nil
 	case next.contact == nil:
 		next.contact = err
+	}
+}
+
+// remember answers from pin and snapshot what the pinned revision wants of this
+// cluster, while it is not on disk: Git is away, or serves another history.
+func (s *sourceLoop) remember(ctx context.Context, next *findings, pinned *pin) {
+	if pinned == nil || !pinned.Whole || pinned.Commit != next.verified.Commit || !reflect.DeepEqual(pinned.Identity, next.told.identity) {
+		return // not known: what is rolled out stays
+	}
+	contents, err := s.keeper.restore(ctx)
+	if err != nil || len(contents) == 0 {
+		return
+	}
+	next.selection, next.selectErr = pinned.Selection, nil
+	next.targets = make([]target, 0, len(contents))
+	for _, c := range contents {
+		c.Revision = pinned.Commit
+		next.targets = append(next.targets, target{name: c.Name, path: c.Path, dependsOn: c.DependsOn, content: c})
 	}
 }
 

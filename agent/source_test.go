@@ -95,8 +95,13 @@ func (f *fixture) look() findings {
 		if current, err := f.loop.keeper.current(f.t.Context()); err == nil && current != nil {
 			listed = listed || current.Listed
 		}
-		require.NoError(f.t, f.loop.keeper.keep(f.t.Context(),
-			pin{Pin: found.verified.Pin, Signer: found.verified.Signer, Identity: found.told.identity, Listed: listed}, nil))
+		next := pin{Pin: found.verified.Pin, Signer: found.verified.Signer, Identity: found.told.identity, Listed: listed}
+		var active []content
+		if found.targets != nil {
+			plan := rollOut(nil, found.targets, nil)
+			active, next.Selection, next.Whole = plan.active, found.selection, plan.wanted.Whole
+		}
+		require.NoError(f.t, f.loop.keeper.keep(f.t.Context(), next, active))
 	}
 	return found
 }
@@ -165,20 +170,32 @@ func TestARewoundBranchIsRefused(t *testing.T) {
 	assert.Equal(t, second, found.verified.Commit, "the pin stands")
 	assert.Equal(t, "alice", found.verified.Signer.Name)
 	assert.Len(t, found.targets, 1, "and what it wants is known")
+
+	f.loop.pipeline.DataDir = t.TempDir() // the clone of a new Pod holds the rewound branch only
+	f.loop.board = &board{}
+	found = f.look()
+	assert.Equal(t, sources.HistoryRewound, sources.ReasonOf(found.refusal))
+	assert.Len(t, found.targets, 1, "from the snapshot")
 }
 
-func TestAStartWithoutGitAndWithoutACloneKnowsThePinAndNoMore(t *testing.T) {
+func TestAStartWithoutGitAndWithoutACloneKnowsPinAndSnapshot(t *testing.T) {
 	f := newFixture(t)
 	first := f.repo.Commit("first", f.key)
-	f.look()
+	before := f.look()
 	f.server.SetDown(true)
 	f.loop.board, f.loop.pipeline.DataDir = &board{}, t.TempDir()
 	found := f.look()
 	assert.Error(t, found.contact)
 	require.NotNil(t, found.verified)
 	assert.Equal(t, first, found.verified.Commit)
-	assert.Nil(t, found.targets)
 	require.NoError(t, errors.Join(found.refusal, found.selectErr))
+	assert.Equal(t, digestsOf(before), digestsOf(found), "from the snapshot")
+	assert.Equal(t, before.selection, found.selection)
+	f.identity("region: eu")
+	f.loop.board = &board{}
+	found = f.look()
+	assert.Nil(t, found.targets, "what another identity wants can't be told")
+	f.identity("region: ap")
 	f.server.SetDown(false)
 	found = f.look()
 	require.NoError(t, errors.Join(found.contact, found.refusal, found.selectErr))

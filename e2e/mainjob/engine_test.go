@@ -237,12 +237,15 @@ data: {value: one}
 		s.fleet.Remove("addons/dump/bad.yaml")
 		s.fleet.Write("addons/dump/bad.yaml", strings.ReplaceAll(c.text, "name: web, namespace", "name: bad, namespace"))
 		s.fleet.Push(c.name)
+		s.do(s.m.Eventually(t.Context(), func(ctx context.Context) error {
+			addOn, err := s.m.AddOn(ctx, "dump")
+			found := fmt.Sprint(addOn.Status.Failures)
+			if err == nil && (!strings.Contains(found, c.words) || !strings.Contains(found, "addons/dump/bad.yaml")) {
+				err = fmt.Errorf("%s: not named in %s", c.name, found)
+			}
+			return err
+		}))
 		s.do(s.m.AddOnCondition(t.Context(), "dump", c.condition, c.reason))
-		addOn, err := s.m.AddOn(t.Context(), "dump")
-		s.do(err)
-		found := fmt.Sprint(addOn.Status.Failures)
-		assert.Contains(t, found, c.words, c.name)
-		assert.Contains(t, found, "addons/dump/bad.yaml", c.name)
 	}
 	s.fleet.Write("addons/dump/crd.yaml", definition("widgets", "Widget", "v1"))
 	s.fleet.Write("addons/dump/w.yaml", namespace("w"))

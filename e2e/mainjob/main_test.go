@@ -8,11 +8,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetling/fleetling/e2e/cluster"
 	"github.com/fleetling/fleetling/e2e/harness"
@@ -25,6 +27,7 @@ var host *cluster.Host
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	log.SetLogger(logr.Discard())
 	started, err := harness.NewHost(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -71,7 +71,7 @@ func TestP3_ErrorsAreNotEmptyAnswers(t *testing.T) {
 	}
 
 	// An agent that starts while the API server answers some reads with errors.
-	for _, path := range []string{"/configmaps/fleetling-pin", "/configmaps", "/secrets", "/apis"} {
+	for _, path := range []string{"/configmaps/fleetling-pin", "/configmaps", "/secrets"} {
 		broken := s.m.Proxy.On(cluster.Rule{Match: cluster.Requests(http.MethodGet, path), Refuse: http.StatusInternalServerError})
 		s.do(s.m.Agent.Restart(true))
 		s.do(s.m.Eventually(t.Context(), func(context.Context) error {

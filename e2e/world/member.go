@@ -129,9 +129,12 @@ func (m *Member) writeFiles() {
 	m.WriteConfig(m.options.Edit)
 }
 
-// WriteIdentity writes the mounted identity with these labels.
+// WriteIdentity writes the mounted identity with these labels; nil is none.
 func (m *Member) WriteIdentity(labels map[string]string) {
 	m.t.Helper()
+	if labels == nil {
+		labels = map[string]string{}
+	}
 	clusterSet := m.options.ClusterSet
 	if clusterSet == "" {
 		clusterSet = "prod"
