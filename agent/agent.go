@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/http/httpproxy"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,15 +32,21 @@ import (
 
 // Options are what main knows.
 type Options struct {
-	// ConfigFile was read into Config; a change of it ends Run.
+	// ConfigFile is read once; a change of it ends Run.
 	ConfigFile string
-	Config     Config
-	REST       *rest.Config
-	Log        logr.Logger
-	// Holder is this agent's name in the Lease, stable over a restart of the
-	// process. LeaderElect off is for one agent that nobody else can join.
-	Holder      string
+	// DataDir replaces that of the configuration where it is not empty.
+	DataDir string
+	// Proxy is for https.
+	Proxy httpproxy.Config
+	REST  *rest.Config
+	Log   logr.Logger
+	// Hostname is part of this agent's name in the Lease: stable over a restart
+	// of the process, and another one in another Pod.
+	Hostname string
+	// LeaderElect off is for one agent that nobody else can join.
 	LeaderElect bool
+
+	config Config
 }
 
 // ErrConfigChanged ends Run without a fault: the next process reads the new
@@ -48,6 +57,10 @@ var ErrConfigChanged = errors.New("the configuration has changed")
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	follow := newFollower(func() { stop(ErrConfigChanged) }, o.ConfigFile)
+	if err := o.readConfig(); err != nil {
+		return err
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -64,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := assemble(ctx, o, mgr, fenced); err != nil {
 		return err
 	}
-	if err := mgr.Add(&follower{paths: []string{o.ConfigFile}, changed: func() { stop(ErrConfigChanged) }}); err != nil {
+	if err := mgr.Add(follow); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -76,13 +89,27 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
+func (o *Options) readConfig() error {
+	config, err := ReadConfig(o.ConfigFile)
+	if err != nil {
+		return err
+	}
+	config.DataDir = cmp.Or(o.DataDir, config.DataDir)
+	config.Remote.Proxy = o.Proxy
+	if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	o.config = config
+	return nil
+}
+
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	return s, errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
 func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *fence) (manager.Manager, error) {
-	lock, err := newLock(o.REST, o.Holder, fence)
+	lock, err := newLock(o.REST, o.Hostname+"/"+o.config.DataDir, fence)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +118,7 @@ func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *f
 		Scheme: scheme, Logger: o.Log,
 		LeaderElection: o.LeaderElect, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
-		Metrics: metricsserver.Options{BindAddress: o.Config.Metrics}, HealthProbeBindAddress: o.Config.Health,
+		Metrics: metricsserver.Options{BindAddress: o.config.Metrics}, HealthProbeBindAddress: o.config.Health,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", pinName)}}},
 		}},
@@ -120,22 +147,22 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 		return err
 	}
 	source := &sourceLoop{
-		config: o.Config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.Config.Interval), posted: pass.ring,
+		config: o.config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.config.Interval), posted: pass.ring,
 		pipeline: &desired.Pipeline{
-			Fetcher: git.Fetch, Remote: o.Config.Remote, DataDir: o.Config.DataDir,
-			Signers: o.Config.Trust.Signers, Commit: o.Config.Trust.Commit, Revoked: o.Config.Trust.Revoked,
-			Renderer: render.New(o.Config.Remote.Limits),
+			Fetcher: git.Fetch, Remote: o.config.Remote, DataDir: o.config.DataDir,
+			Signers: o.config.Trust.Signers, Commit: o.config.Trust.Commit, Revoked: o.config.Trust.Revoked,
+			Renderer: render.New(o.config.Remote.Limits),
 		},
 	}
 	passes := &passLoop{keeper: keeper, board: board, engine: engine, metrics: metrics, status: &statusWriter{
-		client: mgr.GetClient(), config: o.Config, metrics: metrics,
+		client: mgr.GetClient(), config: o.config, metrics: metrics,
 		events: eventWriter{mgr.GetEventRecorder("fleetling")}, wrote: map[string]statusObject{},
 	}}
 	return errors.Join(
 		addLoop(mgr, "source", source, look, onReconcileAt(mgr.GetCache())),
 		addLoop(mgr, "pass", passes, pass, nil),
 		mgr.Add(leaderOnly(func(ctx context.Context) error { <-ctx.Done(); engine.Close(); return nil })),
-		mgr.Add(&follower{paths: []string{o.Config.Identity}, changed: look.ring}),
+		mgr.Add(newFollower(look.ring, o.config.Identity)),
 		onPinDeleted(ctx, mgr.GetCache(), func() { keeper.forget(); look.ring() }),
 	)
 }

@@ -16,6 +16,15 @@ import (
 type follower struct {
 	paths   []string
 	changed func()
+	last    [sha256.Size]byte
+}
+
+// newFollower notes the content as it is now: a change from here on is seen,
+// also one from before Start.
+func newFollower(changed func(), paths ...string) *follower {
+	f := &follower{paths: paths, changed: changed}
+	f.last = f.hash()
+	return f
 }
 
 // Start follows until ctx ends. A folder that is not there can't be followed:
@@ -29,8 +38,11 @@ func (f *follower) Start(ctx context.Context) error {
 	for _, path := range f.paths {
 		_ = watcher.Add(filepath.Dir(path))
 	}
-	last := f.hash()
 	for {
+		if now := f.hash(); now != f.last {
+			f.last = now
+			f.changed()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -40,10 +52,6 @@ func (f *follower) Start(ctx context.Context) error {
 				continue
 			}
 			// Some events were lost: compare, as after any event.
-		}
-		if now := f.hash(); now != last {
-			last = now
-			f.changed()
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -26,17 +25,6 @@ func agentCommand(world World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, err := agent.ReadConfig(configFile)
-			if err != nil {
-				return err
-			}
-			if dataDir != "" {
-				config.DataDir = dataDir
-			}
-			config.Remote.Proxy = world.Proxy
-			if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
-				return fmt.Errorf("data folder: %w", err)
-			}
 			rest, err := restConfig(kubeconfig)
 			if err != nil {
 				return err
@@ -44,8 +32,8 @@ func agentCommand(world World) *cobra.Command {
 			rest.QPS = -1 // API Priority and Fairness paces us
 			rest.UserAgent = "fleetling"
 			err = agent.Run(cmd.Context(), agent.Options{
-				ConfigFile: configFile, Config: config, REST: rest, Log: logger,
-				Holder: world.Hostname + "/" + config.DataDir, LeaderElect: leaderElect,
+				ConfigFile: configFile, DataDir: dataDir, Proxy: world.Proxy, REST: rest, Log: logger,
+				Hostname: world.Hostname, LeaderElect: leaderElect,
 			})
 			if errors.Is(err, agent.ErrConfigChanged) {
 				logger.Info("stopped: the configuration has changed")
