@@ -13,7 +13,10 @@ import (
 func TestAChangedFileIsNoticedHoweverItChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write := func(text string) { // whole, or not yet
+		require.NoError(t, os.WriteFile(path+".next", []byte(text), 0o600))
+		require.NoError(t, os.Rename(path+".next", path))
+	}
 	write("one")
 	changed := make(chan struct{}, 10)
 	f := newFollower(func() { changed <- struct{}{} }, path)

@@ -170,17 +170,18 @@ func base(verified *trust.Verified, pinned *pin) *trust.Pin {
 // want asks what the verified revision wants of this cluster, when revision or
 // identity are not those of the last answer.
 func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pinned *pin) {
-	if next.verified == nil || next.told.identity == nil {
+	answered := (last.selection != nil || last.selectErr != nil) && sameQuestion(last, *next)
+	switch {
+	case next.verified == nil || next.told.identity == nil:
 		next.selectErr, next.targets = next.told.err, nil
-		return
-	}
-	if next.verified.Tree == "" {
+	case next.verified.Tree == "":
 		s.remember(ctx, next, pinned)
-		return
+	case !answered:
+		s.ask(ctx, next, pinned)
 	}
-	if (last.selection != nil || last.selectErr != nil) && sameQuestion(last, *next) {
-		return
-	}
+}
+
+func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 	var wanted desired.Wanted
 	err := s.metrics.timed("render", func() (err error) {
 		wanted, err = s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed(*next, pinned))
