@@ -1,7 +1,7 @@
 # fleetling: what can be made here.
 #
-# A fresh machine needs Go, git, make and gcc-free nothing else; `make tools-apt`
-# installs what the tests call (gpg, ssh-keygen) where apt may.
+# A fresh machine needs Go, git and make; no C compiler. `make test` and `make demo`
+# install what they call beside these (gpg, ssh-keygen) by apt, where they may.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

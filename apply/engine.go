@@ -68,8 +68,8 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 // Close ends the watches and waits for them.
 func (e *Engine) Close() { e.watcher.close() }
 
-// RetryNow forgets what was refused, so that the next pass tries it at once.
-func (e *Engine) RetryNow() { clear(e.memory.retries) }
+// RetryNow has the next pass try at once what was refused.
+func (e *Engine) RetryNow() { e.memory.retryNow() }
 
 // Pass observes, plans, applies and prunes, once. It waits for nothing: what is
 // not ready yet is in the report, and Changed is called when there is news. An
@@ -78,7 +78,8 @@ func (e *Engine) Pass(ctx context.Context, wanted Wanted) (Report, error) {
 	if err := e.observe(ctx, wanted); err != nil {
 		return Report{}, err
 	}
-	plan := NewPlan(wanted, e.seen())
+	seen := e.seen()
+	plan := NewPlan(wanted, seen)
 	if err := e.intend(ctx, plan); err != nil {
 		return Report{}, err
 	}
@@ -90,8 +91,8 @@ func (e *Engine) Pass(ctx context.Context, wanted Wanted) (Report, error) {
 		return Report{}, err
 	}
 	e.memory.prune(plan)
-	e.memory.discovery.unserved = plan.Unserved
-	return e.report(plan, done), nil
+	e.memory.discovery.missing(plan.Unserved || outdated(done))
+	return e.report(plan, done, seen.Now), nil
 }
 
 // observe brings what planning reads up to date: the inventory once, the kinds
@@ -104,35 +105,17 @@ func (e *Engine) observe(ctx context.Context, wanted Wanted) error {
 		}
 		e.memory.inventory = inventory
 	}
-	live, _ := e.watcher.view.snapshot()
-	if e.memory.discovery.due(live, e.now()) {
+	definitions := definitionsOf(e.watcher.view.of(schema.ParseGroupKind(kindDefinition)))
+	if e.memory.discovery.due(definitions, e.now()) {
 		kinds, err := Discover(ctx, e.discovery)
 		if err != nil {
 			return err
 		}
 		e.memory.kinds = kinds
-		e.memory.discovery.done(live, e.now())
+		e.memory.discovery.done(definitions, e.now())
 	}
-	needed := map[schema.GroupKind]Resource{}
-	need := func(gk schema.GroupKind) {
-		if resource, err := e.memory.kinds.Any(gk); err == nil {
-			needed[gk] = resource
-		}
-	}
-	var objects []Object
-	for _, addOn := range wanted.AddOns {
-		objects = append(append(objects, addOn.Objects...), addOn.Claims...)
-	}
-	for _, o := range objects {
-		need(o.GVK.GroupKind())
-	}
-	for _, set := range e.memory.inventory {
-		for id := range set {
-			need(id.GroupKind())
-		}
-	}
-	e.memory.kinds = e.memory.kinds.With(objects)
-	e.watcher.ensure(needed)
+	e.memory.kinds = e.memory.kinds.With(wanted)
+	e.watcher.ensure(e.memory.needed(wanted))
 	return nil
 }
 
@@ -152,7 +135,7 @@ func (e *Engine) intend(ctx context.Context, plan Plan) error {
 		if maps.Equal(addOn.Hold, e.memory.inventory[addOn.Name]) {
 			continue
 		}
-		if err := e.write(ctx, addOn.Name, addOn.Hold); err != nil {
+		if err := e.write(ctx, e.store.grow, addOn.Name, addOn.Hold); err != nil {
 			return err
 		}
 	}
@@ -178,7 +161,7 @@ func (e *Engine) settle(ctx context.Context, plan Plan, done map[string]*progres
 		if maps.Equal(next, e.memory.inventory[addOn.Name]) {
 			continue
 		}
-		if err := e.write(ctx, addOn.Name, next); err != nil {
+		if err := e.write(ctx, e.store.shrink, addOn.Name, next); err != nil {
 			return err
 		}
 	}
@@ -187,8 +170,8 @@ func (e *Engine) settle(ctx context.Context, plan Plan, done map[string]*progres
 
 // write keeps memory and cluster alike: after a failed write the inventory is
 // read again before the next plan is made.
-func (e *Engine) write(ctx context.Context, addOn string, set Set) error {
-	if err := e.store.save(ctx, addOn, set); err != nil {
+func (e *Engine) write(ctx context.Context, save func(context.Context, string, Set) error, addOn string, set Set) error {
+	if err := save(ctx, addOn, set); err != nil {
 		e.memory.inventory = nil
 		return err
 	}

@@ -23,6 +23,19 @@ type progress struct {
 	waiting  []Waiting
 	// removing are deletions that were sent, or wait for their turn.
 	removing []Waiting
+	// outdated tells that the API server did not know a kind that it had told of,
+	// blind that something ends without a watch that would say so.
+	outdated, blind bool
+}
+
+// outdated tells that the kinds have changed since they were discovered.
+func outdated(done map[string]*progress) bool {
+	for _, p := range done {
+		if p.outdated {
+			return true
+		}
+	}
+	return false
 }
 
 // complete tells that all that the add-on wants is applied.
@@ -41,7 +54,7 @@ func (e *Engine) execute(ctx context.Context, plan Plan) (map[string]*progress, 
 			if err := e.stage(ctx, p, p.ready(Stage(stage), steps, closed)); err != nil {
 				return done, err
 			}
-			p.close(closed)
+			p.close(closed, e.memory.inventory)
 		}
 	}
 	for _, addOn := range slices.Backward(plan.AddOns) {
@@ -52,15 +65,15 @@ func (e *Engine) execute(ctx context.Context, plan Plan) (map[string]*progress, 
 	return done, nil
 }
 
-// ready takes out the steps that have to wait: what guards others, until all
-// else of its add-on is there, and what lives in a namespace that could not be
-// made.
+// ready takes out the steps that have to wait: what guards others and is new,
+// until all else of its add-on is there, and what lives in a namespace that
+// could not be made.
 func (p *progress) ready(stage Stage, steps []Step, closed map[string]bool) []Step {
 	blocked := stage == Guards && !p.complete()
 	var ready []Step
 	for _, step := range steps {
 		switch {
-		case blocked:
+		case blocked && step.Why != Missing && step.Why != Drifted:
 			p.waiting = append(p.waiting, Waiting{step.ID, "the rest of its add-on to be applied"})
 		case closed[step.ID.Namespace]:
 			p.waiting = append(p.waiting, Waiting{step.ID, "Namespace/" + step.ID.Namespace + " to be applied"})
@@ -71,10 +84,11 @@ func (p *progress) ready(stage Stage, steps []Step, closed map[string]bool) []St
 	return ready
 }
 
-// close notes the namespaces that are missing.
-func (p *progress) close(closed map[string]bool) {
+// close notes the namespaces that could not be made. One that was applied
+// before, or that is another's, is there.
+func (p *progress) close(closed map[string]bool, inventory Inventory) {
 	for _, failure := range p.failures {
-		if failure.ID.GroupKind().String() == kindNamespace {
+		if failure.ID.GroupKind().String() == kindNamespace && failure.Reason != OwnedByOther && !inventory.Holds(failure.ID) {
 			closed[failure.ID.Name] = true
 		}
 	}
@@ -82,7 +96,7 @@ func (p *progress) close(closed map[string]bool) {
 
 func (e *Engine) stage(ctx context.Context, p *progress, steps []Step) error {
 	outcomes, err := atOnce(ctx, steps, func(ctx context.Context, step Step) (outcome, error) {
-		return e.requests.run(ctx, step, e.memory.applied[step.ID].Live, e.memory.retries[step.ID])
+		return e.requests.run(ctx, step, e.memory.retries[step.ID])
 	})
 	for i, step := range steps {
 		if outcomes[i] != nil {
@@ -95,8 +109,7 @@ func (e *Engine) stage(ctx context.Context, p *progress, steps []Step) error {
 // take folds one outcome into the pass and into memory.
 func (e *Engine) take(p *progress, step Step, out outcome) {
 	if out.failure != nil {
-		p.failures = append(p.failures, *out.failure)
-		p.refused++
+		p.refuse(*out.failure)
 		e.memory.refuse(step.ID, step.Object.Digest, *out.failure, e.now())
 		return
 	}
@@ -107,6 +120,13 @@ func (e *Engine) take(p *progress, step Step, out outcome) {
 	if out.action != ssa.UnchangedAction && (step.Why == Drifted || step.Why == Missing) {
 		p.repaired = append(p.repaired, step.ID)
 	}
+}
+
+// refuse takes a failure that this pass has asked for.
+func (p *progress) refuse(failure Failure) {
+	p.failures = append(p.failures, failure)
+	p.refused++
+	p.outdated = p.outdated || failure.Reason == KindNotServed
 }
 
 // remove lets go of and deletes what an add-on does not want any more, once all
@@ -120,6 +140,7 @@ func (e *Engine) remove(ctx context.Context, p *progress, removal Removal) error
 		}
 		return nil
 	}
+	p.failures = append(p.failures, removal.Failures...)
 	outcomes, err := atOnce(ctx, removal.Now, e.requests.remove)
 	for i, target := range removal.Now {
 		if outcomes[i] != nil {
@@ -132,11 +153,12 @@ func (e *Engine) remove(ctx context.Context, p *progress, removal Removal) error
 func (e *Engine) takeRemoved(p *progress, target Target, out removed) {
 	if out.sent {
 		p.entries = append(p.entries, entry(target.ID, target.Resource.GroupVersion().String(), ssa.DeletedAction))
+		e.watcher.view.ending(target.ID, target.UID)
 	}
+	p.blind = p.blind || (out.ending && target.Way == Check)
 	switch {
 	case out.failure != nil:
-		p.failures = append(p.failures, *out.failure)
-		p.refused++
+		p.refuse(*out.failure)
 		e.memory.refuse(target.ID, "", *out.failure, e.now())
 	case out.waiting != "":
 		p.removing = append(p.removing, Waiting{target.ID, out.waiting})

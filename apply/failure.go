@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -60,30 +61,56 @@ func classify(err error) (Reason, error) {
 	}
 	s := status.Status()
 	switch {
-	case s.Reason == metav1.StatusReasonUnauthorized:
+	case s.Reason == metav1.StatusReasonUnauthorized, overloaded(err):
 		return "", errUnreachable{err}
-	case s.Reason == metav1.StatusReasonConflict:
+	case unknownPath(err):
+		return KindNotServed, nil
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return OwnedByOther, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Failed, nil
 	case s.Reason == metav1.StatusReasonForbidden:
 		return Denied, nil
 	case s.Reason == metav1.StatusReasonInvalid:
 		return invalid(causesOf(err)), nil
-	case s.Code == http.StatusBadRequest:
+	case s.Code == http.StatusBadRequest, malformed(s):
 		return InvalidObject, nil
 	}
 	return Failed, nil
 }
 
+// overloaded tells that the API server sends us away for a while (API Priority
+// and Fairness). A webhook that denies with the same code names no time.
+func overloaded(err error) bool {
+	_, later := apierrors.SuggestsClientDelay(err)
+	return later && apierrors.IsTooManyRequests(err)
+}
+
+// unknownPath tells that the API server does not serve the kind that it had told
+// of. It is not an answer about the object.
+func unknownPath(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// malformed tells that the server can't read the object, as with a list entry
+// twice or a field that its schema does not have. That has no code but 500, and
+// its text is all there is (apimachinery managedfields, structuredmerge.go). The
+// result only words a message.
+func malformed(s metav1.Status) bool {
+	return s.Code == http.StatusInternalServerError && strings.Contains(s.Message, "failed to create typed patch object")
+}
+
 // invalid tells the three meanings of 422 apart. An admission policy denies
 // with it and names no field; an immutable field has no code of its own, so its
 // text is all there is (apimachinery validation.FieldImmutableErrorMsg and what
-// StatefulSets say). The result only words a message: nothing is deleted for it.
+// StatefulSets, Pods and Services say). The result only words a message: nothing is deleted for it.
 func invalid(causes []metav1.StatusCause) Reason {
 	if !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "" }) {
 		return Denied
 	}
 	if slices.ContainsFunc(causes, func(c metav1.StatusCause) bool {
-		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec")
+		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "may not change") ||
+			strings.Contains(c.Message, "updates to statefulset spec")
 	}) {
 		return ImmutableField
 	}
@@ -98,9 +125,21 @@ func causesOf(err error) []metav1.StatusCause {
 	return status.ErrStatus.Details.Causes
 }
 
-// explain words a refusal. Of a Secret only fields are named: the server's text
-// may quote values.
+// maxMessage bounds a message in bytes: a webhook may answer with megabytes.
+const maxMessage = 2 << 10
+
+// explain words a refusal.
 func explain(id ID, reason Reason, err error) string {
+	message := word(id, reason, err)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
+	return message
+}
+
+// word words a refusal in full. Of a Secret only fields are named: the server's
+// text may quote values.
+func word(id ID, reason Reason, err error) string {
 	if id.Group == "" && id.Kind == "Secret" {
 		return explainSecret(reason, err)
 	}

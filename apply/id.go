@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -30,7 +33,7 @@ func (id ID) String() string {
 }
 
 // Key is group/kind/namespace/name, the form that is stored and hashed. No part
-// can hold a slash: the API server refuses such names.
+// can hold a slash or a line break: see checkNames.
 func (id ID) Key() string {
 	return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name
 }
@@ -41,8 +44,36 @@ func ParseKey(key string) (ID, error) {
 	if len(parts) != 4 || parts[1] == "" || parts[3] == "" {
 		return ID{}, fmt.Errorf("%q is not group/kind/namespace/name", key)
 	}
+	if err := checkNames(parts[2], parts[3]); err != nil {
+		return ID{}, fmt.Errorf("%q: %w", key, err)
+	}
 	return ID{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, nil
 }
+
+// checkNames refuses what can't be a segment of a request's path or a line of
+// the inventory, whatever the rules of the kind are. A namespace is a DNS label
+// (RFC 1123), a name at least one path segment: RBAC takes more than DNS does.
+func checkNames(namespace, name string) error {
+	if namespace != "" {
+		if faults := content.IsDNS1123Label(namespace); len(faults) > 0 {
+			return fmt.Errorf("namespace: %s", strings.Join(faults, "; "))
+		}
+	}
+	faults := content.IsPathSegmentName(name)
+	if len(name) > maxName {
+		faults = append(faults, content.MaxLenError(maxName))
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
+		faults = append(faults, "must be text without control characters")
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("name: %s", strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// maxName is how long a name can be, in bytes (a DNS subdomain, RFC 1123).
+const maxName = 253
 
 // Compare orders by Key's parts.
 func (id ID) Compare(other ID) int {

@@ -82,7 +82,7 @@ func (s Set) decodeChunk(text string) error {
 		if err != nil {
 			return fmt.Errorf("inventory: %w", err)
 		}
-		s[id] = Holding(!intended)
+		s[id] = s[id] || Holding(!intended) // twice is what a crash between two writes leaves
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ type Kinds struct {
 	served  map[schema.GroupVersionKind]Resource
 	chosen  map[schema.GroupKind]Resource
 	silent  map[schema.GroupVersion]bool
-	defined map[schema.GroupKind]bool
+	defined map[schema.GroupKind]Definition
 }
 
 // Discover asks the API server for its kinds: two requests.
@@ -54,14 +53,19 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterfaceWithContex
 			k.silent[gv] = true
 		}
 	}
-	for _, list := range lists {
-		k.add(list)
+	preferred := map[string]string{}
+	for _, group := range groups {
+		preferred[group.Name] = group.PreferredVersion.Version
 	}
-	k.choose(groups)
+	for _, list := range lists {
+		k.add(list, preferred)
+	}
 	return k, nil
 }
 
-func (k Kinds) add(list *metav1.APIResourceList) {
+// add takes what is served in one version. Of each kind the version that the
+// server prefers is chosen, and the first one where that does not have it.
+func (k Kinds) add(list *metav1.APIResourceList, preferred map[string]string) {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
 		return
@@ -70,41 +74,29 @@ func (k Kinds) add(list *metav1.APIResourceList) {
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "patch") || !slices.Contains(r.Verbs, "watch") {
 			continue
 		}
-		k.served[gv.WithKind(r.Kind)] = Resource{GroupVersionResource: gv.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced}
-	}
-}
-
-// choose takes the server's preferred version of each kind, and the first other
-// one where the preferred version does not have it.
-func (k Kinds) choose(groups []*metav1.APIGroup) {
-	for _, group := range groups {
-		versions := append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...)
-		for _, v := range versions {
-			for gvk, resource := range k.served {
-				if gvk.Group != group.Name || gvk.Version != v.Version {
-					continue
-				}
-				if _, ok := k.chosen[gvk.GroupKind()]; !ok {
-					k.chosen[gvk.GroupKind()] = resource
-				}
-			}
+		gvk := gv.WithKind(r.Kind)
+		k.served[gvk] = Resource{GroupVersionResource: gv.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced}
+		if _, ok := k.chosen[gvk.GroupKind()]; !ok || gv.Version == preferred[gv.Group] {
+			k.chosen[gvk.GroupKind()] = k.served[gvk]
 		}
 	}
 }
 
-// With adds the scopes of wanted definitions, so that identities are known
+// With notes what wanted definitions will serve, so that identities are known
 // before the kinds are served.
-func (k Kinds) With(objects []Object) Kinds {
-	k.defined = maps.Clone(k.defined)
-	if k.defined == nil {
-		k.defined = map[schema.GroupKind]bool{}
-	}
-	for _, o := range objects {
+func (k Kinds) With(wanted Wanted) Kinds {
+	k.defined = map[schema.GroupKind]Definition{}
+	for o := range wanted.all() {
 		if o.Defines != nil {
-			k.defined[o.Defines.GroupKind] = o.Defines.Namespaced
+			k.defined[o.Defines.GroupKind] = *o.Defines
 		}
 	}
 	return k
+}
+
+// defines tells whether a wanted definition brings the kind in that version.
+func (k Kinds) defines(gvk schema.GroupVersionKind) bool {
+	return slices.Contains(k.defined[gvk.GroupKind()].Versions, gvk.Version)
 }
 
 // Resource gives how a kind is served in a version, or ErrNotServed, or
@@ -132,24 +124,22 @@ func (k Kinds) Any(gk schema.GroupKind) (Resource, error) {
 	return Resource{}, fmt.Errorf("%s: %w", gk, ErrNotServed)
 }
 
-// Identify gives an object's identity. known is false while neither the server
-// nor a wanted definition knows the kind's scope: then the identity is what the
-// manifest says and must not be stored.
-func (k Kinds) Identify(o Object) (id ID, known bool) {
-	id = ID{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
-	namespaced, known := k.scope(o.GVK.GroupKind())
-	if known && !namespaced {
+// Identify gives an object's identity. While neither the server nor a wanted
+// definition knows the kind's scope it is what the manifest says.
+func (k Kinds) Identify(o Object) ID {
+	id := ID{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
+	if k.clusterScoped(o.GVK.GroupKind()) {
 		id.Namespace = ""
 	}
-	return id, known
+	return id
 }
 
-func (k Kinds) scope(gk schema.GroupKind) (namespaced, known bool) {
+func (k Kinds) clusterScoped(gk schema.GroupKind) bool {
 	if r, ok := k.chosen[gk]; ok {
-		return r.Namespaced, true
+		return !r.Namespaced
 	}
-	namespaced, known = k.defined[gk]
-	return namespaced, known
+	d, ok := k.defined[gk]
+	return ok && !d.Namespaced
 }
 
 // nearMiss helps with the two slips that people make: letter case and version.

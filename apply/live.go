@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,24 +46,31 @@ func (l Live) Owned() bool { return l.Fields != "" }
 
 // liveOf reduces an object as the watch delivers it.
 func liveOf(u *unstructured.Unstructured) Live {
-	live := liveMeta(u)
+	live := liveMeta(u, watchedFields(u))
 	live.Health, live.Message = status.UnknownStatus, ""
 	if result, err := status.Compute(u); err != nil {
 		live.Message = err.Error()
 	} else {
 		live.Health, live.Message = result.Status, result.Message
 	}
-	_, hasStatus := u.Object["status"]
-	live.Bare = !hasStatus && live.Health == status.CurrentStatus && !scheme.Scheme.Recognizes(u.GroupVersionKind())
+	if message := unavailable(u); message != "" && live.Health == status.CurrentStatus {
+		live.Health, live.Message = status.InProgressStatus, message
+	}
+	told, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
+	live.Bare = empty(told) && live.Health == status.CurrentStatus && !scheme.Scheme.Recognizes(u.GroupVersionKind())
 	return live
 }
 
-// liveMeta reduces what an answer without spec and status holds.
-func liveMeta(object metav1.Object) Live {
+// liveOfAnswer reduces what an answer without spec and status holds.
+func liveOfAnswer(object *metav1.PartialObjectMetadata) Live {
+	return liveMeta(object, fieldsHash(object.ManagedFields))
+}
+
+func liveMeta(object metav1.Object, fields string) Live {
 	return Live{
 		UID:        object.GetUID(),
 		Version:    parseVersion(object.GetResourceVersion()),
-		Fields:     fieldsHash(object.GetManagedFields()),
+		Fields:     fields,
 		AddOn:      object.GetLabels()[AddOnLabel],
 		Prune:      object.GetAnnotations()[PruneAnnotation],
 		Health:     status.InProgressStatus,
@@ -92,16 +100,44 @@ func fieldsHash(entries []metav1.ManagedFieldsEntry) string {
 		}
 		var fields map[string]any
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return "unreadable"
+			return unreadable
 		}
-		canonical, err := json.Marshal(fields)
-		if err != nil {
-			return "unreadable"
-		}
-		sum := sha256.Sum256(append([]byte(entry.APIVersion+"\n"), canonical...))
-		return hex.EncodeToString(sum[:16])
+		return hashOf(entry.APIVersion, fields)
 	}
 	return ""
+}
+
+// watchedFields is fieldsHash of an object as the watch delivers it, without the
+// detour over types: it is what a watch event costs us most.
+func watchedFields(u *unstructured.Unstructured) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	entries, _ := value.([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		subresource, _ := entry["subresource"].(string)
+		if entry["manager"] != Manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || subresource != "" || entry["fieldsV1"] == nil {
+			continue
+		}
+		fields, ok := entry["fieldsV1"].(map[string]any)
+		if !ok {
+			return unreadable
+		}
+		version, _ := entry["apiVersion"].(string)
+		return hashOf(version, fields)
+	}
+	return ""
+}
+
+// unreadable stands for an entry of ours that is not JSON.
+const unreadable = "unreadable"
+
+func hashOf(apiVersion string, fields map[string]any) string {
+	canonical, err := json.Marshal(fields)
+	if err != nil {
+		return unreadable
+	}
+	sum := sha256.Sum256(append([]byte(apiVersion+"\n"), canonical...))
+	return hex.EncodeToString(sum[:16])
 }
 
 // statusGrace is how long a custom resource without a status may still get one.
@@ -122,3 +158,27 @@ func (l Live) health(now time.Time) (s status.Status, message string, wait time.
 // NoStatus is the message of a custom resource that counts as current because
 // nobody says anything else.
 const NoStatus = "NoStatus"
+
+// unavailable tells why an APIService is not served, which kstatus does not look
+// at: its condition is Available, not Ready.
+func unavailable(u *unstructured.Unstructured) string {
+	if u.GroupVersionKind().GroupKind().String() != "APIService.apiregistration.k8s.io" {
+		return ""
+	}
+	object, err := status.GetObjectWithConditions(u.Object)
+	if err != nil {
+		return err.Error()
+	}
+	for _, c := range object.Status.Conditions {
+		if c.Type == "Available" && c.Status != corev1.ConditionTrue {
+			return "not available: " + c.Message
+		}
+	}
+	return ""
+}
+
+// empty tells that a status says nothing.
+func empty(told any) bool {
+	fields, ok := told.(map[string]any)
+	return told == nil || (ok && len(fields) == 0)
+}

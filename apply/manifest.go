@@ -54,6 +54,8 @@ type Object struct {
 type Definition struct {
 	GroupKind  schema.GroupKind
 	Namespaced bool
+	// Versions are those that are served.
+	Versions []string
 }
 
 // String is Kind/name or Kind/namespace/name, as in ID.
@@ -82,21 +84,18 @@ func Decode(addOn string, manifests []Manifest) (objects []Object, failures []Fa
 func decode(addOn string, m Manifest) (Object, error) {
 	gvk := m.GroupVersionKind()
 	if gvk.Version == "" || gvk.Kind == "" || m.GetName() == "" {
-		return Object{}, errors.New("apiVersion, kind or metadata.name is missing")
+		return Object{}, errors.New("apiVersion, kind or metadata.name is missing, or is not text: quote it")
 	}
-	if strings.Contains(m.GetName()+m.GetNamespace(), "/") {
-		return Object{}, errors.New("metadata.name and metadata.namespace must not hold a slash")
+	if err := checkNames(m.GetNamespace(), m.GetName()); err != nil {
+		return Object{}, fmt.Errorf("metadata.%w", err)
 	}
 	u := m.DeepCopy()
 	if err := encodeStringData(u); err != nil {
 		return Object{}, err
 	}
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	if err := setAddOn(u, addOn); err != nil {
+		return Object{}, err
 	}
-	labels[AddOnLabel] = addOn
-	u.SetLabels(labels)
 	body, err := json.Marshal(u.Object)
 	if err != nil {
 		return Object{}, fmt.Errorf("encode: %w", err)
@@ -109,12 +108,33 @@ func decode(addOn string, m Manifest) (Object, error) {
 	}, nil
 }
 
+// setAddOn puts our label on. Labels that can't be read are refused: they would
+// be lost.
+func setAddOn(u *unstructured.Unstructured, addOn string) error {
+	labels := map[string]string{}
+	if value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels"); value != nil {
+		read, _, err := unstructured.NestedStringMap(u.Object, "metadata", "labels")
+		if err != nil {
+			return errors.New("metadata.labels: values must be strings: quote them")
+		}
+		labels = read
+	}
+	labels[AddOnLabel] = addOn
+	u.SetLabels(labels)
+	return nil
+}
+
 // encodeStringData turns a Secret's stringData into data: the server does so on
 // write, but keeps no account of it, so that a key which leaves the file would
 // stay in the cluster for ever (kubernetes#108008).
 func encodeStringData(u *unstructured.Unstructured) error {
 	if u.GetAPIVersion() != "v1" || u.GetKind() != "Secret" {
 		return nil
+	}
+	for _, name := range []string{"data", "stringData"} {
+		if u.Object[name] == nil { // an empty map, as people write it
+			delete(u.Object, name)
+		}
 	}
 	stringData, found, err := unstructured.NestedStringMap(u.Object, "stringData")
 	if err != nil {
@@ -140,7 +160,19 @@ func definition(u *unstructured.Unstructured) *Definition {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	return &Definition{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespaced: scope == "Namespaced"}
+	return &Definition{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespaced: scope == "Namespaced", Versions: servedVersions(u)}
+}
+
+func servedVersions(u *unstructured.Unstructured) []string {
+	var names []string
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func paramKind(u *unstructured.Unstructured) schema.GroupKind {

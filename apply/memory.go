@@ -2,9 +2,12 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // memory is what an engine remembers between passes. All of it can be lost:
@@ -33,7 +36,38 @@ func (m *memory) refuse(id ID, digest string, failure Failure, now time.Time) {
 
 func (m *memory) accept(id ID, digest string, live Live) {
 	delete(m.retries, id)
-	m.applied[id] = Applied{Digest: digest, Fields: live.Fields, Live: live}
+	m.applied[id] = Applied{Digest: digest, Fields: live.Fields, UID: live.UID}
+}
+
+// retryNow lets all tries be due. Why something was refused is not forgotten:
+// whoever owns an object is asked before it is written to again.
+func (m *memory) retryNow() {
+	for id, retry := range m.retries {
+		retry.Attempts, retry.Next = 0, time.Time{}
+		m.retries[id] = retry
+	}
+}
+
+// needed are the kinds to watch: what is wanted or held, as far as it is served.
+func (m *memory) needed(wanted Wanted) map[schema.GroupKind]Resource {
+	needed := map[schema.GroupKind]Resource{}
+	need := func(gk schema.GroupKind) {
+		if _, known := needed[gk]; known {
+			return
+		}
+		if resource, err := m.kinds.Any(gk); err == nil {
+			needed[gk] = resource
+		}
+	}
+	for o := range wanted.all() {
+		need(o.GVK.GroupKind())
+	}
+	for _, set := range m.inventory {
+		for id := range set {
+			need(id.GroupKind())
+		}
+	}
+	return needed
 }
 
 // delay doubles from first to last.
@@ -41,27 +75,17 @@ func delay(first, last time.Duration, attempts int) time.Duration {
 	return min(first<<min(attempts, 16), last)
 }
 
-// prune forgets what no add-on has to do with any more.
+// prune forgets what no add-on has to do with any more: nothing is applied or
+// deleted that the plan does not hold.
 func (m *memory) prune(plan Plan) {
-	known := map[ID]bool{}
+	known := make(map[ID]bool, len(m.applied))
 	for _, addOn := range plan.AddOns {
-		for id := range addOn.Wanted {
-			known[id] = true
-		}
 		for id := range addOn.Hold {
 			known[id] = true
 		}
 	}
-	for id := range m.applied {
-		if !known[id] {
-			delete(m.applied, id)
-		}
-	}
-	for id := range m.retries {
-		if !known[id] {
-			delete(m.retries, id)
-		}
-	}
+	maps.DeleteFunc(m.applied, func(id ID, _ Applied) bool { return !known[id] })
+	maps.DeleteFunc(m.retries, func(id ID, _ Retry) bool { return !known[id] })
 }
 
 // rediscovery decides when to ask the API server for its kinds again: when the
@@ -79,12 +103,11 @@ const (
 	lastLook  = 2 * time.Minute
 )
 
-func (r *rediscovery) due(live map[ID]Live, now time.Time) bool {
-	return r.next.IsZero() || r.definitions != definitionsOf(live) || (r.unserved && !now.Before(r.next))
+func (r *rediscovery) due(definitions string, now time.Time) bool {
+	return r.next.IsZero() || r.definitions != definitions || (r.unserved && !now.Before(r.next))
 }
 
-func (r *rediscovery) done(live map[ID]Live, now time.Time) {
-	definitions := definitionsOf(live)
+func (r *rediscovery) done(definitions string, now time.Time) {
 	if definitions != r.definitions {
 		r.attempts = 0
 	}
@@ -93,13 +116,20 @@ func (r *rediscovery) done(live map[ID]Live, now time.Time) {
 	r.attempts++
 }
 
+// missing notes whether a kind is looked for. The next one that is missing is
+// looked for without delay again.
+func (r *rediscovery) missing(unserved bool) {
+	r.unserved = unserved
+	if !unserved {
+		r.attempts = 0
+	}
+}
+
 // definitionsOf prints the definitions in sight, each in its version.
-func definitionsOf(live map[ID]Live) string {
-	var lines []string
+func definitionsOf(live map[ID]*Live) string {
+	lines := make([]string, 0, len(live))
 	for id, l := range live {
-		if id.GroupKind().String() == kindDefinition {
-			lines = append(lines, fmt.Sprintf("%s %s %d", id.Name, l.UID, l.Version))
-		}
+		lines = append(lines, fmt.Sprintf("%s %s %d", id.Name, l.UID, l.Version))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -1,14 +1,13 @@
 package apply
 
 import (
-	"errors"
-	"fmt"
+	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Wanted is what a cluster should hold.
@@ -29,7 +28,8 @@ type AddOn struct {
 	// Claims are wanted by a newer revision that is not rolled out yet: they
 	// are not applied, and not pruned.
 	Claims []Object
-	// Failures are objects that did not pass the edge.
+	// Failures are objects that did not pass the edge. While there are any,
+	// nothing is pruned anywhere: what they are meant to be is not known.
 	Failures []Failure
 	// Whole says that Objects are all of the add-on as of the newest revision:
 	// what else it holds may go.
@@ -42,7 +42,7 @@ type Observed struct {
 	Kinds     Kinds
 	// Live are the objects with our label, and Synced the kinds that are known
 	// whole.
-	Live   map[ID]Live
+	Live   map[ID]*Live
 	Synced map[schema.GroupKind]bool
 	// Applied are our last applies, and Retries the refused ones.
 	Applied map[ID]Applied
@@ -50,12 +50,12 @@ type Observed struct {
 	Now     time.Time
 }
 
-// Applied remembers our last apply of an object: what we sent, and what its
-// answer said that we own.
+// Applied remembers our last apply of an object: what we sent, to which
+// incarnation, and what its answer said that we own.
 type Applied struct {
 	Digest string
 	Fields string
-	Live   Live
+	UID    types.UID
 }
 
 // Retry remembers a refused apply or delete.
@@ -71,7 +71,8 @@ type Why string
 
 // The causes of an apply.
 const (
-	// FirstContact: the object is not ours yet; it is applied without force.
+	// FirstContact: no inventory says that we have applied the object; it is
+	// applied without force.
 	FirstContact Why = "first contact"
 	// Changed: what is wanted is not what was applied last, or that is not
 	// known, as after a restart.
@@ -89,6 +90,8 @@ type Step struct {
 	Resource Resource
 	Stage    Stage
 	Why      Why
+	// Version is the resourceVersion in sight, and 0 where none is.
+	Version uint64
 }
 
 // Waiting is an object for which nothing can be done now, and what it waits for.
@@ -134,8 +137,10 @@ type planner struct {
 	wanted Wanted
 	seen   Observed
 	params map[schema.GroupKind]bool
-	// owners are the add-ons that want an object, claims those that will.
-	owners map[ID][]owner
+	// owners are the first add-ons that want an object, rivals all of them
+	// where they are more, and claims are the objects that will be wanted.
+	owners map[ID]owner
+	rivals map[ID][]owner
 	claims map[ID]bool
 	order  kindOrder
 	plan   Plan
@@ -143,11 +148,35 @@ type planner struct {
 
 type owner struct{ addOn, file string }
 
+// objects is how many objects are wanted.
+func (w Wanted) objects() int {
+	n := 0
+	for _, addOn := range w.AddOns {
+		n += len(addOn.Objects)
+	}
+	return n
+}
+
+// all gives what is wanted, and what will be.
+func (w Wanted) all() iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, addOn := range w.AddOns {
+			for _, objects := range [][]Object{addOn.Objects, addOn.Claims} {
+				for i := range objects {
+					if !yield(&objects[i]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // NewPlan makes the plan.
 func NewPlan(wanted Wanted, seen Observed) Plan {
 	p := &planner{
 		wanted: wanted, seen: seen, order: newKindOrder(),
-		params: map[schema.GroupKind]bool{}, owners: map[ID][]owner{}, claims: map[ID]bool{},
+		params: map[schema.GroupKind]bool{}, owners: make(map[ID]owner, wanted.objects()), rivals: map[ID][]owner{}, claims: map[ID]bool{},
 	}
 	p.register()
 	for _, addOn := range wanted.AddOns {
@@ -170,22 +199,52 @@ func (p *planner) register() {
 			if o.Params.Kind != "" {
 				p.params[o.Params] = true
 			}
-			id, _ := p.seen.Kinds.Identify(o)
-			p.owners[id] = append(p.owners[id], owner{addOn.Name, o.File})
+			p.own(p.seen.Kinds.Identify(o), owner{addOn.Name, o.File})
 		}
 		for _, o := range addOn.Claims {
-			id, _ := p.seen.Kinds.Identify(o)
-			p.claims[id] = true
+			p.claims[p.seen.Kinds.Identify(o)] = true
 		}
 		for _, failure := range addOn.Failures {
 			p.claims[failure.ID] = true
+			p.wanted.Whole = false
 		}
 	}
 }
 
+func (p *planner) own(id ID, o owner) {
+	first, taken := p.owners[id]
+	if !taken {
+		p.owners[id] = o
+		return
+	}
+	if p.rivals[id] == nil {
+		p.rivals[id] = []owner{first}
+	}
+	p.rivals[id] = append(p.rivals[id], o)
+}
+
+func (p *planner) wants(id ID) bool {
+	_, wanted := p.owners[id]
+	return wanted
+}
+
+// live gives what is in sight of an object.
+func (p *planner) live(id ID) (live Live, present bool) {
+	if l := p.seen.Live[id]; l != nil {
+		return *l, true
+	}
+	return Live{}, false
+}
+
+// held tells whether some add-on has applied the object: most often the one
+// that wants it.
+func (p *planner) held(out *AddOnPlan, id ID) bool {
+	return out.Hold[id] == Held || p.seen.Inventory.Holds(id)
+}
+
 func (p *planner) addOn(addOn AddOn) AddOnPlan {
 	out := AddOnPlan{
-		Name: addOn.Name, Selected: true, Objects: len(addOn.Objects) + len(addOn.Failures), Wanted: map[ID]bool{},
+		Name: addOn.Name, Selected: true, Objects: len(addOn.Objects) + len(addOn.Failures), Wanted: make(map[ID]bool, len(addOn.Objects)),
 		Hold: maps.Clone(p.seen.Inventory[addOn.Name]), Failures: slices.Clone(addOn.Failures),
 	}
 	if out.Hold == nil {
@@ -197,7 +256,7 @@ func (p *planner) addOn(addOn AddOn) AddOnPlan {
 	for stage := range out.Steps {
 		slices.SortFunc(out.Steps[stage], func(a, b Step) int { return p.order.compare(a.ID, b.ID) })
 	}
-	p.removals(&out, addOn.Whole && p.wanted.Whole)
+	p.removals(&out, addOn.Whole && p.wanted.Whole && len(addOn.Objects) > 0)
 	return out
 }
 
@@ -205,128 +264,4 @@ func (p *planner) deselected(name string) AddOnPlan {
 	out := AddOnPlan{Name: name, Hold: maps.Clone(p.seen.Inventory[name])}
 	p.removals(&out, p.wanted.Whole)
 	return out
-}
-
-// object decides about one wanted object.
-func (p *planner) object(out *AddOnPlan, o Object) {
-	id, known := p.seen.Kinds.Identify(o)
-	out.Wanted[id] = true
-	resource, failure, waiting := p.servable(id, o)
-	switch {
-	case failure != nil:
-		out.Failures = append(out.Failures, *failure)
-		return
-	case waiting != "":
-		out.Waiting = append(out.Waiting, Waiting{id, waiting})
-		return
-	}
-	why, waiting := p.why(id, o)
-	if waiting != "" {
-		out.Waiting = append(out.Waiting, Waiting{id, waiting})
-	}
-	if why == "" {
-		return
-	}
-	if retry, ok := p.seen.Retries[id]; ok && retry.Digest == o.Digest && p.seen.Now.Before(retry.Next) {
-		out.Failures = append(out.Failures, retry.Failure)
-		return
-	}
-	if _, held := out.Hold[id]; !held && known {
-		out.Hold[id] = Intended
-	}
-	stage := stageOf(id.GroupKind(), p.params)
-	out.Steps[stage] = append(out.Steps[stage], Step{ID: id, Object: o, Resource: resource, Stage: stage, Why: why})
-}
-
-// servable tells whether an object can be sent at all.
-func (p *planner) servable(id ID, o Object) (Resource, *Failure, string) {
-	fail := func(reason Reason, format string, args ...any) (Resource, *Failure, string) {
-		return Resource{}, &Failure{ID: id, File: o.File, Reason: reason, Message: fmt.Sprintf(format, args...)}, ""
-	}
-	if owners := p.owners[id]; len(owners) > 1 {
-		return fail(DuplicateObject, "it is in %s: keep it in one of them", places(owners))
-	}
-	resource, err := p.seen.Kinds.Resource(o.GVK)
-	switch {
-	case errors.Is(err, ErrNotServed):
-		p.plan.Unserved = true
-		if _, defined := p.seen.Kinds.defined[o.GVK.GroupKind()]; defined {
-			return Resource{}, nil, "its CustomResourceDefinition to be established"
-		}
-		return fail(KindNotServed, "%v: add its CustomResourceDefinition, or mend apiVersion and kind", err)
-	case err != nil:
-		p.plan.Unserved = true
-		return Resource{}, nil, err.Error()
-	case resource.Namespaced && id.Namespace == "":
-		return fail(InvalidObject, "metadata.namespace is missing: set it in the file or in the kustomization")
-	}
-	if ns, live := p.seen.Live[ID{Kind: kindNamespace, Name: id.Namespace}]; id.Namespace != "" && live && ns.Deleting {
-		return Resource{}, nil, "Namespace/" + id.Namespace + " to be gone"
-	}
-	return resource, nil, ""
-}
-
-func places(owners []owner) string {
-	var all []string
-	for _, o := range owners {
-		all = append(all, fmt.Sprintf("add-on %s (%s)", o.addOn, o.file))
-	}
-	return strings.Join(all, " and ")
-}
-
-// why compares what is wanted, what was applied and what is live. An empty
-// answer is: nothing to do.
-func (p *planner) why(id ID, o Object) (Why, string) {
-	live, present := p.seen.Live[id]
-	if live.Deleting {
-		return "", "the old one to be gone" + finalizers(live)
-	}
-	if !live.Owned() && !p.seen.Inventory.Holds(id) {
-		return FirstContact, ""
-	}
-	applied, remembered := p.seen.Applied[id]
-	switch {
-	case !remembered || applied.Digest != o.Digest:
-		return Changed, ""
-	case !present && p.seen.Synced[id.GroupKind()]:
-		return Missing, ""
-	case present && (live.UID != applied.Live.UID || live.Fields != applied.Fields):
-		return Drifted, ""
-	}
-	return "", ""
-}
-
-func finalizers(live Live) string {
-	if len(live.Finalizers) == 0 {
-		return ""
-	}
-	return " (finalizers: " + strings.Join(live.Finalizers, ", ") + ")"
-}
-
-// moves keeps an object in the old add-on's inventory until the new one's holds
-// it: it is never in none.
-func (p *planner) moves() {
-	for i := range p.plan.AddOns {
-		a := &p.plan.AddOns[i]
-		a.Moved = slices.DeleteFunc(a.Moved, func(id ID) bool {
-			return !slices.ContainsFunc(p.plan.AddOns, func(b AddOnPlan) bool {
-				_, holds := b.Hold[id]
-				return holds && b.Name != a.Name
-			})
-		})
-	}
-}
-
-// strays finds objects that carry our label and our fields, and that nobody
-// accounts for.
-func (p *planner) strays() {
-	for id, live := range p.seen.Live {
-		if !live.Owned() || len(p.owners[id]) > 0 || p.claims[id] {
-			continue
-		}
-		if !slices.ContainsFunc(p.plan.AddOns, func(a AddOnPlan) bool { _, ok := a.Hold[id]; return ok }) {
-			p.plan.Strays = append(p.plan.Strays, id)
-		}
-	}
-	slices.SortFunc(p.plan.Strays, ID.Compare)
 }

@@ -22,6 +22,8 @@ type Removal struct {
 	Gone []ID
 	// Pending are to be deleted after others, or are being deleted.
 	Pending []Waiting
+	// Failures are removals that were refused and wait for their next try.
+	Failures []Failure
 	// Hold is what is not deleted without consent. Nil is nothing.
 	Hold *Hold
 }
@@ -44,6 +46,9 @@ const (
 	// Check reads first: the object is not in sight, which may mean that it is
 	// gone, or that somebody took our label off it.
 	Check Way = "check"
+	// Look reads only: the object is not in sight, and must not be deleted
+	// without consent.
+	Look Way = "look"
 	// Release takes our label and our field manager off and leaves the object.
 	Release Way = "release"
 )
@@ -66,19 +71,17 @@ const (
 
 func (p *planner) removals(out *AddOnPlan, allowed bool) {
 	var leaving []ID
-	for _, id := range sortedIDs(out.Hold) {
-		if _, wanted := out.Wanted[id]; wanted || p.claims[id] {
-			continue
-		}
-		if len(p.owners[id]) > 0 {
+	for id := range out.Hold {
+		switch {
+		case out.Wanted[id] || p.claims[id]:
+		case p.wants(id):
 			out.Moved = append(out.Moved, id)
-			continue
+		default:
+			leaving = append(leaving, id)
 		}
-		leaving = append(leaving, id)
 	}
-	if len(leaving) == 0 {
-		return
-	}
+	slices.SortFunc(out.Moved, ID.Compare)
+	slices.SortFunc(leaving, ID.Compare)
 	if !allowed {
 		for _, id := range leaving {
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "all add-ons to be known at the newest revision"})
@@ -86,23 +89,43 @@ func (p *planner) removals(out *AddOnPlan, allowed bool) {
 		return
 	}
 	leaving = p.letGo(out, leaving)
-	leaving = hold(out, leaving, p.seen.Live)
+	leaving = p.hold(out, leaving)
+	p.look(out)
 	p.deletions(out, leaving)
+}
+
+// served gives how a kind is served. A kind that is silent now may be served
+// soon.
+func (p *planner) served(id ID) (Resource, error) {
+	resource, err := p.seen.Kinds.Any(id.GroupKind())
+	if errors.Is(err, ErrUndiscovered) {
+		p.plan.Unserved = true
+	}
+	return resource, err
+}
+
+// now has an object dealt with, unless it was refused a while ago.
+func (p *planner) now(out *AddOnPlan, target Target) {
+	if retry, ok := p.seen.Retries[target.ID]; ok && retry.Digest == "" && p.seen.Now.Before(retry.Next) {
+		out.Removal.Failures = append(out.Removal.Failures, retry.Failure)
+		return
+	}
+	out.Removal.Now = append(out.Removal.Now, target)
 }
 
 // letGo sorts out what is not deleted: released, or not ours.
 func (p *planner) letGo(out *AddOnPlan, leaving []ID) []ID {
 	var rest []ID
 	for _, id := range leaving {
-		live, present := p.seen.Live[id]
-		resource, err := p.seen.Kinds.Any(id.GroupKind())
+		live, present := p.live(id)
+		resource, err := p.served(id)
 		switch {
 		case errors.Is(err, ErrNotServed):
 			out.Removal.Gone = append(out.Removal.Gone, id)
 		case present && !live.Owned():
 			out.Removal.Gone = append(out.Removal.Gone, id)
 		case present && live.Prune == PruneDisabled && err == nil:
-			out.Removal.Now = append(out.Removal.Now, Target{ID: id, Resource: resource, Way: Release})
+			p.now(out, Target{ID: id, Resource: resource, Way: Release})
 		default:
 			rest = append(rest, id)
 		}
@@ -112,17 +135,35 @@ func (p *planner) letGo(out *AddOnPlan, leaving []ID) []ID {
 
 // hold takes out what is not deleted without consent: too many at once, or too
 // dear.
-func hold(out *AddOnPlan, leaving []ID, live map[ID]Live) []ID {
+func (p *planner) hold(out *AddOnPlan, leaving []ID) []ID {
 	if len(leaving) > freeDeletes && len(leaving)*100 > len(out.Hold)*freePercent {
 		out.Removal.Hold = newHold(leaving, fmt.Sprintf("%d of %d objects would be deleted", len(leaving), len(out.Hold)))
 		return nil
 	}
-	isProtected := func(id ID) bool { return protected(id) || live[id].Prune == PruneConfirm }
+	isProtected := func(id ID) bool {
+		live, _ := p.live(id)
+		return protected(id) || live.Prune == PruneConfirm
+	}
 	dear := slices.DeleteFunc(slices.Clone(leaving), func(id ID) bool { return !isProtected(id) })
 	if len(dear) > 0 {
 		out.Removal.Hold = newHold(dear, "protected objects would be deleted")
 	}
 	return slices.DeleteFunc(leaving, isProtected)
+}
+
+// look has the held objects that are out of sight read: what is gone already
+// needs no consent.
+func (p *planner) look(out *AddOnPlan) {
+	if out.Removal.Hold == nil {
+		return
+	}
+	for _, id := range out.Removal.Hold.IDs {
+		_, present := p.live(id)
+		resource, err := p.served(id)
+		if err == nil && !present && p.seen.Synced[id.GroupKind()] {
+			p.now(out, Target{ID: id, Resource: resource, Way: Look})
+		}
+	}
 }
 
 func newHold(ids []ID, why string) *Hold {
@@ -153,24 +194,21 @@ func (p *planner) deletions(out *AddOnPlan, leaving []ID) {
 		last = max(last, stageOf(id.GroupKind(), p.params))
 	}
 	for _, id := range leaving {
-		live, present := p.seen.Live[id]
-		resource, err := p.seen.Kinds.Any(id.GroupKind())
-		retry, refused := p.seen.Retries[id]
+		live, present := p.live(id)
+		resource, err := p.served(id)
 		switch {
 		case err != nil:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, err.Error()})
 		case !p.seen.Synced[id.GroupKind()]:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "its kind to be listed"})
-		case !present:
-			out.Removal.Now = append(out.Removal.Now, Target{ID: id, Resource: resource, Way: Check})
 		case live.Deleting:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "its deletion to finish" + finalizers(live)})
 		case stageOf(id.GroupKind(), p.params) < last:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "objects that may need it to be gone"})
-		case refused && retry.Digest == "" && p.seen.Now.Before(retry.Next):
-			out.Failures = append(out.Failures, retry.Failure)
+		case !present:
+			p.now(out, Target{ID: id, Resource: resource, Way: Check})
 		default:
-			out.Removal.Now = append(out.Removal.Now, Target{ID: id, Resource: resource, Way: Delete, UID: live.UID})
+			p.now(out, Target{ID: id, Resource: resource, Way: Delete, UID: live.UID})
 		}
 	}
 }

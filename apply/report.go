@@ -12,7 +12,7 @@ import (
 // Report is what a pass found and did, as data.
 type Report struct {
 	// AddOns are in the order of Wanted; add-ons that are being removed come
-	// last.
+	// last, as long as they hold something.
 	AddOns []AddOnReport
 	// Strays carry our label and fields, and nothing accounts for them.
 	Strays []ID
@@ -64,8 +64,9 @@ func (r AddOnReport) Healthy() bool { return r.Ready == r.Objects }
 // Quiet tells that nothing is under way or held.
 func (r AddOnReport) Quiet() bool { return len(r.Removing) == 0 && r.Hold == nil }
 
-func (e *Engine) report(plan Plan, done map[string]*progress) Report {
-	live, _ := e.watcher.view.snapshot()
+// report tells of a pass that was planned at a time. What was due then has been
+// tried: only later tries are waited for.
+func (e *Engine) report(plan Plan, done map[string]*progress, planned time.Time) Report {
 	report := Report{Strays: plan.Strays}
 	wait := shortest{}
 	for _, addOn := range plan.AddOns {
@@ -77,16 +78,24 @@ func (e *Engine) report(plan Plan, done map[string]*progress) Report {
 			Failures: p.failures, Refused: p.refused, Waiting: p.waiting, Removing: p.removing, Hold: addOn.Removal.Hold,
 		}
 		slices.SortFunc(r.Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(a.File, b.File), a.ID.Compare(b.ID)) })
-		wait.take(r.assess(addOn, live, e.now()))
-		if len(p.gone) > 0 && len(p.removing) > 0 {
-			wait.take(time.Millisecond) // the next stage can go
+		if !addOn.Selected && r.Inventory == 0 {
+			continue // the last of it is gone
+		}
+		wait.take(r.assess(addOn, e.watcher.view.get, e.now()))
+		if len(p.gone) > 0 && !r.Quiet() {
+			wait.take(time.Millisecond) // the next stage can go, or less is held
+		}
+		if p.blind {
+			wait.take(firstRetry)
 		}
 		report.AddOns = append(report.AddOns, r)
 	}
 	for _, retry := range e.memory.retries {
-		wait.take(max(retry.Next.Sub(e.now()), time.Millisecond))
+		if retry.Next.After(planned) {
+			wait.take(max(retry.Next.Sub(e.now()), time.Millisecond))
+		}
 	}
-	if plan.Unserved {
+	if e.memory.discovery.unserved {
 		wait.take(max(e.memory.discovery.next.Sub(e.now()), time.Millisecond))
 	}
 	report.Again = wait.d
@@ -95,7 +104,7 @@ func (e *Engine) report(plan Plan, done map[string]*progress) Report {
 
 // assess counts what is ready, and tells how long it is until time alone
 // changes that.
-func (r *AddOnReport) assess(addOn AddOnPlan, live map[ID]Live, now time.Time) time.Duration {
+func (r *AddOnReport) assess(addOn AddOnPlan, live func(ID) Live, now time.Time) time.Duration {
 	missing := map[ID]bool{}
 	for _, failure := range r.Failures {
 		missing[failure.ID] = true
@@ -104,21 +113,23 @@ func (r *AddOnReport) assess(addOn AddOnPlan, live map[ID]Live, now time.Time) t
 		missing[waiting.ID] = true
 	}
 	wait := shortest{}
-	for _, id := range sortedIDs(addOn.Wanted) {
+	for id := range addOn.Wanted {
 		if missing[id] {
 			continue
 		}
-		s, message, left := live[id].health(now)
+		l := live(id)
+		s, message, left := l.health(now)
 		wait.take(left)
 		switch {
 		case s != status.CurrentStatus:
 			r.Unready = append(r.Unready, Unready{id, cmp.Or(s, status.InProgressStatus), message})
 			continue
-		case live[id].Bare:
+		case l.Bare:
 			r.NoStatus++
 		}
 		r.Ready++
 	}
+	slices.SortFunc(r.Unready, func(a, b Unready) int { return a.ID.Compare(b.ID) })
 	return wait.d
 }
 

@@ -77,14 +77,14 @@ func (r requests) patch(ctx context.Context, resource Resource, id ID, version s
 // that there is no such object.
 func (r requests) get(ctx context.Context, resource Resource, id ID) (object metav1.PartialObjectMetadata, found bool, err error) {
 	a, err := do(ctx, r.client.Get().AbsPath(path(resource, id)))
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !unknownPath(err) {
 		return metav1.PartialObjectMetadata{}, false, nil
 	}
 	return a.PartialObjectMetadata, err == nil, err
 }
 
-// delete deletes one incarnation of an object, dependents in the background. An
-// object that is gone already, or is another one by now, is no error.
+// delete deletes one incarnation of an object, dependents in the background. It
+// is a conflict where the object is another one by now.
 func (r requests) delete(ctx context.Context, resource Resource, id ID, uid types.UID) error {
 	background := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{
@@ -95,11 +95,7 @@ func (r requests) delete(ctx context.Context, resource Resource, id ID, uid type
 	if err != nil {
 		return fmt.Errorf("encode options: %w", err)
 	}
-	err = r.client.Delete().AbsPath(path(resource, id)).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return r.client.Delete().AbsPath(path(resource, id)).SetHeader("Content-Type", "application/json").Body(options).Do(ctx).Error()
 }
 
 func do(ctx context.Context, request *rest.Request) (answer, error) {

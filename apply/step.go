@@ -18,7 +18,7 @@ type outcome struct {
 // run does one step: one request for an object that is new, changed or drifted,
 // and more only where another writer has to be dealt with, once. An error says
 // nothing of the object: the pass ends.
-func (r requests) run(ctx context.Context, step Step, last Live, retry Retry) (outcome, error) {
+func (r requests) run(ctx context.Context, step Step, retry Retry) (outcome, error) {
 	body, err := bodyFor(step.Object, step.Resource)
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: %w", step.ID, err)
@@ -27,7 +27,7 @@ func (r requests) run(ctx context.Context, step Step, last Live, retry Retry) (o
 		return r.meet(ctx, step, body, retry)
 	}
 	got, err := r.apply(ctx, step.Resource, step.ID, body, true)
-	return r.finish(ctx, step, body, got, last, err)
+	return r.finish(ctx, step, body, got, err)
 }
 
 // meet applies an object that is not ours yet.
@@ -39,22 +39,22 @@ func (r requests) meet(ctx context.Context, step Step, body []byte, retry Retry)
 	}
 	got, err := r.apply(ctx, step.Resource, step.ID, body, false)
 	if apierrors.IsConflict(err) {
-		got, err = r.reclaim(ctx, step, body, err)
+		return r.contest(ctx, step, body, err)
 	}
 	if tool := foreignTool(got.ManagedFields); err == nil && !got.created && tool != "" {
 		return r.giveBack(ctx, step, tool)
 	}
-	return r.finish(ctx, step, body, got, Live{}, err)
+	return r.finish(ctx, step, body, got, err)
 }
 
-func (r requests) finish(ctx context.Context, step Step, body []byte, got answer, last Live, err error) (outcome, error) {
+func (r requests) finish(ctx context.Context, step Step, body []byte, got answer, err error) (outcome, error) {
 	if err == nil {
 		got, err = r.takeOver(ctx, step, body, got)
 	}
 	if err != nil {
 		return refusal(step, err)
 	}
-	return outcome{action: actionOf(got, last), live: liveMeta(&got)}, nil
+	return outcome{action: actionOf(got, step.Version), live: liveOfAnswer(&got.PartialObjectMetadata)}, nil
 }
 
 func refusal(step Step, err error) (outcome, error) {
@@ -88,17 +88,22 @@ func owned(step Step, tool string) *Failure {
 	}
 }
 
-// reclaim answers a conflict on first contact: an object that holds our fields
-// is ours, whatever the inventory has lost.
-func (r requests) reclaim(ctx context.Context, step Step, body []byte, conflict error) (answer, error) {
+// contest answers a conflict on first contact. An object that holds our fields
+// is ours, whatever the inventory has lost; but where another tool manages it
+// too, ours are what a pass left that did not come to its end: forced, they
+// would take that tool's values away.
+func (r requests) contest(ctx context.Context, step Step, body []byte, conflict error) (outcome, error) {
 	object, found, err := r.get(ctx, step.Resource, step.ID)
-	if err != nil {
-		return answer{}, err
+	switch tool := foreignTool(object.ManagedFields); {
+	case err != nil:
+		return refusal(step, err)
+	case !found || fieldsHash(object.ManagedFields) == "":
+		return refusal(step, conflict)
+	case tool != "":
+		return r.giveBack(ctx, step, tool)
 	}
-	if !found || fieldsHash(object.ManagedFields) == "" {
-		return answer{}, conflict
-	}
-	return r.apply(ctx, step.Resource, step.ID, body, true)
+	got, err := r.apply(ctx, step.Resource, step.ID, body, true)
+	return r.finish(ctx, step, body, got, err)
 }
 
 // giveBack takes our fields out of an object that turned out to be managed by
@@ -133,11 +138,12 @@ func (r requests) takeOver(ctx context.Context, step Step, body []byte, got answ
 	return again, err
 }
 
-func actionOf(got answer, last Live) ssa.Action {
+// actionOf tells what an apply did to an object that was in sight at a version.
+func actionOf(got answer, version uint64) ssa.Action {
 	switch {
 	case got.created:
 		return ssa.CreatedAction
-	case last.UID == got.UID && last.Version == parseVersion(got.ResourceVersion):
+	case version != 0 && version == parseVersion(got.ResourceVersion):
 		return ssa.UnchangedAction
 	}
 	return ssa.ConfiguredAction
@@ -146,7 +152,8 @@ func actionOf(got answer, last Live) ssa.Action {
 // removed is what became of an object that is not wanted any more. Zero is: it
 // is not in the cluster, or not ours any more.
 type removed struct {
-	sent    bool   // a delete was sent
+	sent    bool   // a delete was sent, and taken
+	ending  bool   // it is being deleted
 	waiting string // what its end waits for
 	failure *Failure
 }
@@ -158,10 +165,14 @@ func (r requests) remove(ctx context.Context, target Target) (removed, error) {
 	if err == nil {
 		return out, nil
 	}
-	if _, unreachable := classify(err); unreachable != nil {
+	reason, unreachable := classify(err)
+	if unreachable != nil {
 		return removed{}, unreachable
 	}
-	return removed{failure: &Failure{ID: target.ID, Reason: PruneFailed, Message: explain(target.ID, PruneFailed, err)}}, nil
+	if reason != KindNotServed {
+		reason = PruneFailed
+	}
+	return removed{failure: &Failure{ID: target.ID, Reason: reason, Message: explain(target.ID, reason, err)}}, nil
 }
 
 func (r requests) dispose(ctx context.Context, target Target) (removed, error) {
@@ -169,24 +180,30 @@ func (r requests) dispose(ctx context.Context, target Target) (removed, error) {
 		return r.deleted(ctx, target)
 	}
 	object, found, err := r.get(ctx, target.Resource, target.ID)
-	live := liveMeta(&object)
+	live := liveOfAnswer(&object)
 	switch {
 	case err != nil || !found || !live.Owned():
 		return removed{}, err
 	case target.Way == Release || live.Prune == PruneDisabled:
 		return removed{}, r.patch(ctx, target.Resource, target.ID, object.ResourceVersion, letGo(object))
-	case live.Prune == PruneConfirm:
+	case target.Way == Look || live.Prune == PruneConfirm:
 		return removed{waiting: "consent to delete it"}, nil
 	case live.Deleting:
-		return removed{waiting: "its deletion to finish" + finalizers(live)}, nil
+		return removed{ending: true, waiting: "its deletion to finish" + finalizers(live)}, nil
 	}
 	target.UID = live.UID
 	return r.deleted(ctx, target)
 }
 
 func (r requests) deleted(ctx context.Context, target Target) (removed, error) {
-	if err := r.delete(ctx, target.Resource, target.ID, target.UID); err != nil {
+	err := r.delete(ctx, target.Resource, target.ID, target.UID)
+	switch {
+	case apierrors.IsNotFound(err) && !unknownPath(err):
+		return removed{}, nil
+	case apierrors.IsConflict(err):
+		return removed{waiting: "its newest state to come into sight"}, nil
+	case err != nil:
 		return removed{}, err
 	}
-	return removed{sent: true, waiting: "its deletion to finish"}, nil
+	return removed{sent: true, ending: true, waiting: "its deletion to finish"}, nil
 }

@@ -40,6 +40,9 @@ func (s *store) load(ctx context.Context) (Inventory, error) {
 	for i := range list.Items {
 		cm := &list.Items[i]
 		addOn := cm.Labels[inventoryLabel]
+		if chunkIndex(addOn, cm.Name) < 0 {
+			return nil, fmt.Errorf("ConfigMap/%s/%s: label %s=%s does not go with its name: take the label off, or delete it", cm.Namespace, cm.Name, inventoryLabel, addOn)
+		}
 		if inv[addOn] == nil {
 			inv[addOn] = Set{}
 		}
@@ -52,20 +55,36 @@ func (s *store) load(ctx context.Context) (Inventory, error) {
 	return inv, nil
 }
 
-// save writes the ConfigMaps of one add-on that differ from set, and deletes
-// those that are not needed any more.
-func (s *store) save(ctx context.Context, addOn string, set Set) error {
+// grow writes the ConfigMaps of a set to which identities came, the last one
+// first: an identity that a new one pushes into the next ConfigMap is written
+// there before it leaves this one.
+func (s *store) grow(ctx context.Context, addOn string, set Set) error {
+	chunks := set.encode()
+	for i, text := range slices.Backward(chunks) {
+		if err := s.write(ctx, addOn, chunkName(addOn, i), text); err != nil {
+			return fmt.Errorf("write the inventory of add-on %s: %w", addOn, err)
+		}
+	}
+	return nil
+}
+
+// shrink writes the ConfigMaps of a set from which identities went, or of which
+// some are held by now, the first one first, and deletes those that are not
+// needed any more.
+func (s *store) shrink(ctx context.Context, addOn string, set Set) error {
 	chunks := set.encode()
 	for i, text := range chunks {
-		if err := s.write(ctx, addOn, inventoryPrefix+addOn+"-"+strconv.Itoa(i), text); err != nil {
+		if err := s.write(ctx, addOn, chunkName(addOn, i), text); err != nil {
 			return fmt.Errorf("write the inventory of add-on %s: %w", addOn, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.maps)) {
-		if s.maps[name].Labels[inventoryLabel] != addOn || chunkIndex(name) < len(chunks) {
+		seen := s.maps[name]
+		if seen.Labels[inventoryLabel] != addOn || chunkIndex(addOn, name) < len(chunks) {
 			continue
 		}
-		err := s.client.Delete(ctx, name, metav1.DeleteOptions{})
+		lock := &metav1.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion}
+		err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: lock})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("shrink the inventory of add-on %s: %w", addOn, err)
 		}
@@ -101,10 +120,15 @@ func (s *store) write(ctx context.Context, addOn, name, text string) error {
 	return nil
 }
 
-func chunkIndex(name string) int {
-	n, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
-	if err != nil {
-		return 0
+func chunkName(addOn string, index int) string {
+	return inventoryPrefix + addOn + "-" + strconv.Itoa(index)
+}
+
+// chunkIndex is the inverse of chunkName, and negative for any other name.
+func chunkIndex(addOn, name string) int {
+	index, err := strconv.Atoi(strings.TrimPrefix(name, inventoryPrefix+addOn+"-"))
+	if err != nil || chunkName(addOn, index) != name {
+		return -1
 	}
-	return n
+	return index
 }

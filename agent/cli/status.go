@@ -36,7 +36,7 @@ func statusCommand(world World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := seen.print(world.Out, output); err != nil {
+			if err := seen.show(world.Out, output); err != nil {
 				return err
 			}
 			if !meta.IsStatusConditionTrue(seen.Member.Status.Conditions, v1alpha1.Ready) {
@@ -85,7 +85,7 @@ func readOverview(ctx context.Context, kubeconfig string) (overview, error) {
 	return seen, nil
 }
 
-func (o overview) print(out io.Writer, format string) error {
+func (o overview) show(out io.Writer, format string) error {
 	switch format {
 	case "":
 		return o.table(out)

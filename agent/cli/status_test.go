@@ -54,7 +54,7 @@ func seen() overview {
 
 func TestStatusReadsAtAGlance(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, seen().print(&out, ""))
+	require.NoError(t, seen().show(&out, ""))
 	want := `Cluster:      prod-ap-south (ClusterSet prod)
 Labels:       region=ap-south (entry)
 Source:       https://git.example.com/fleet.git refs/heads/main
@@ -81,16 +81,16 @@ shop: Denied: a Pod is refused
 
 func TestStatusIsDataToo(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, seen().print(&out, "json"))
+	require.NoError(t, seen().show(&out, "json"))
 	var fromJSON overview
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fromJSON))
 	assert.Equal(t, "prod-ap-south", fromJSON.Member.Status.Identity.Name)
 	out.Reset()
-	require.NoError(t, seen().print(&out, "yaml"))
+	require.NoError(t, seen().show(&out, "yaml"))
 	var fromYAML overview
 	require.NoError(t, yaml.Unmarshal(out.Bytes(), &fromYAML))
 	assert.Equal(t, fromJSON, fromYAML)
-	assert.ErrorContains(t, seen().print(&out, "xml"), "json or yaml")
+	assert.ErrorContains(t, seen().show(&out, "xml"), "json or yaml")
 }
 
 func TestExitCodesTellNotGoodFromCouldNotTell(t *testing.T) {
