@@ -25,10 +25,12 @@ var mayImport = map[string][]string{
 	"sources/render":          {"sources"},
 	"apply":                   nil,
 	"discovery":               nil,
-	"discovery/record":        nil,
+	"discovery/carriertest":   {"discovery"},
+	"discovery/record":        {"discovery"},
+	"discovery/peer":          {"discovery", "discovery/record"},
 	"discovery/mcs":           {"discovery", "discovery/record"},
-	"discovery/registry/git":  {"discovery", "discovery/record"},
-	"discovery/registry/nats": {"discovery", "discovery/record"},
+	"discovery/registry/git":  {"discovery", "discovery/carriertest"},
+	"discovery/registry/nats": {"discovery", "discovery/carriertest"},
 	"agent/api/v1alpha1":      nil,
 	"agent/desired":           {"sources", "sources/trust", "sources/fleet", "sources/git", "sources/render", "sources/gittest"},
 	"agent":                   {"agent/api/v1alpha1", "agent/desired", "sources/...", "apply/...", "discovery/..."},
@@ -37,7 +39,7 @@ var mayImport = map[string][]string{
 }
 
 // onlyTests are packages that nothing but tests may import.
-var onlyTests = []string{"sources/gittest"}
+var onlyTests = []string{"sources/gittest", "discovery/carriertest"}
 
 // onlyIn names the heavy dependencies that one subtree owns.
 var onlyIn = map[string]string{

@@ -34,6 +34,10 @@ func check(d decoder, f *Fleet) {
 		}
 	}
 	checkCycles(d, f.AddOns, byName)
+	d.addOn = ""
+	for i := range f.Exports {
+		f.Exports[i].When = compile(d, f.Labels, f.Exports[i].requires)
+	}
 }
 
 func checkAddOn(d decoder, rules map[string]LabelRule, rule *AddOnRule) {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/fleetling/fleetling/sources"
@@ -36,6 +37,9 @@ type Cluster struct {
 
 	labelLines map[string]int
 }
+
+// Ranges are all that endpoints of this cluster may lie in.
+func (c Cluster) Ranges() []netip.Prefix { return slices.Concat(c.PodCIDRs, c.EndpointCIDRs) }
 
 func (c Cluster) place() place {
 	return place{file: c.File, line: c.Line, object: "Cluster/" + c.Name}

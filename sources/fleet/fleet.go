@@ -31,6 +31,10 @@ type Fleet struct {
 	AddOns []AddOnRule
 	// Acknowledge stands in file order.
 	Acknowledge []Acknowledgement
+	// Registry is where records are shared; nil is no ClusterSet.
+	Registry *Registry
+	// Exports stand in file order; nil is that the file says nothing of them.
+	Exports []ExportRule
 	// Clusters are the entries, sorted by name; no two have the same.
 	Clusters []Cluster
 

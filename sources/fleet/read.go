@@ -87,6 +87,8 @@ func decodeFleet(d decoder, data []byte) (Fleet, []Text) {
 		"labels":      {read: func(at item) { decodeLabelRules(d, at, f.Labels) }},
 		"addons":      {required: true, read: func(at item) { f.AddOns = decodeAddOns(d, at) }},
 		"acknowledge": {read: func(at item) { f.Acknowledge = decodeAcknowledge(d, at) }},
+		"registry":    {read: func(at item) { f.Registry = decodeRegistry(d, at) }},
+		"exports":     {read: func(at item) { f.Exports = decodeExports(d, at) }},
 	})
 	check(d, &f)
 	d.version(version, kind, "Fleet")

@@ -36,6 +36,7 @@ func printFleet(f Fleet) string {
 	for _, a := range f.Acknowledge {
 		line("acknowledge %s %s %q (line %d)", a.AddOn, a.Delete, a.Reason, a.Line)
 	}
+	printClusterSet(f, line)
 	for _, c := range f.Clusters {
 		line("cluster %s (%s:%d)", c.Name, c.File, c.Line)
 		for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
@@ -57,4 +58,20 @@ func printFleet(f Fleet) string {
 		}
 	}
 	return out.String()
+}
+
+func printClusterSet(f Fleet, line func(format string, args ...any)) {
+	if f.Registry != nil {
+		line("registry git %q nats %q", f.Registry.Git, f.Registry.NATS)
+	}
+	for _, namespace := range []string{"shop", "pay", "kube-system", "default"} {
+		for _, c := range f.Clusters {
+			if f.Registry != nil && f.MayExport(c.Name, namespace) {
+				line("cluster %s may export %s", c.Name, namespace)
+			}
+		}
+	}
+	for _, problem := range f.Overlaps() {
+		line("overlap %s", problem)
+	}
 }
