@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -187,6 +188,7 @@ func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 		wanted, err = s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed(*next, pinned))
 		return err
 	})
+	debug.FreeOSMemory() // rendering is rare and takes far more than all that follows
 	if err == nil && len(wanted.AddOns) == 0 && holdsSomething(*next, pinned) {
 		err = errNothingSelected(wanted.Selection.Cluster)
 	}

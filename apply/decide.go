@@ -90,6 +90,8 @@ func (p *planner) why(out *AddOnPlan, id ID, o Object, live Live, present bool) 
 		return Changed
 	case present && (live.UID != applied.UID || live.Fields != applied.Fields):
 		return Drifted
+	case !applied.Verify.IsZero() && !p.seen.Now.Before(applied.Verify):
+		return Unverified
 	}
 	return ""
 }

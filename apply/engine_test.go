@@ -16,7 +16,7 @@ import (
 )
 
 // settle makes passes as the agent does, when there is news or at the time that
-// the last one named, until there is neither, or until the time is over.
+// the last one named, until there is nothing but the backstop, or until the time is over.
 func (e *testEngine) settle(t *testing.T, wanted Wanted, limit time.Duration) Report {
 	t.Helper()
 	end := time.Now().Add(limit)
@@ -37,7 +37,7 @@ func (e *testEngine) settle(t *testing.T, wanted Wanted, limit time.Duration) Re
 			continue
 		default:
 		}
-		if report.Again == 0 || wait <= 0 || !time.Now().Before(end) {
+		if report.Again >= verifyEvery || wait <= 0 || !time.Now().Before(end) {
 			return report
 		}
 		select {

@@ -73,7 +73,7 @@ func (p *progress) ready(stage Stage, steps []Step, closed map[string]bool) []St
 	var ready []Step
 	for _, step := range steps {
 		switch {
-		case blocked && step.Why != Missing && step.Why != Drifted:
+		case blocked && !step.Why.repairs():
 			p.waiting = append(p.waiting, Waiting{step.ID, "the rest of its add-on to be applied"})
 		case closed[step.ID.Namespace]:
 			p.waiting = append(p.waiting, Waiting{step.ID, "Namespace/" + step.ID.Namespace + " to be applied"})
@@ -113,11 +113,11 @@ func (e *Engine) take(p *progress, step Step, out outcome) {
 		e.memory.refuse(step.ID, step.Object.Digest, *out.failure, e.now())
 		return
 	}
-	e.memory.accept(step.ID, step.Object.Digest, out.live)
+	e.memory.accept(step.ID, step.Object.Digest, out.live, e.now())
 	e.watcher.view.observe(step.ID, out.live)
 	p.applied = append(p.applied, step.ID)
 	p.entries = append(p.entries, entry(step.ID, step.Object.GVK.GroupVersion().String(), out.action))
-	if out.action != ssa.UnchangedAction && (step.Why == Drifted || step.Why == Missing) {
+	if out.action != ssa.UnchangedAction && step.Why.repairs() {
 		p.repaired = append(p.repaired, step.ID)
 	}
 }

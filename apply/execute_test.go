@@ -215,7 +215,7 @@ func TestARefusalIsForgottenWithWhatWasRefused(t *testing.T) {
 		// Git goes back: nothing is to be done, and no try is waited for.
 		report = e.settle(t, good, time.Hour)
 		assert.Empty(t, report.AddOns[0].Failures)
-		assert.Zero(t, report.Again)
+		assert.GreaterOrEqual(t, report.Again, verifyEvery)
 	})
 }
 
@@ -433,7 +433,7 @@ func TestHealthFollowsTheWatchAndAGraceOfThirtySeconds(t *testing.T) {
 		report = e.settle(t, wanted, statusGrace)
 		assert.True(t, report.AddOns[0].Healthy())
 		assert.Equal(t, 1, report.AddOns[0].NoStatus)
-		assert.Zero(t, report.Again)
+		assert.GreaterOrEqual(t, report.Again, verifyEvery)
 
 		ready := func(status string) {
 			c.edit("controller", widgetKey, func(u *unstructured.Unstructured) {
@@ -541,4 +541,19 @@ func (b breaking) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestAnEngineWithoutAClientIsAnError(t *testing.T) {
 	_, err := New(t.Context(), Config{REST: &rest.Config{Host: "http://cluster:port", Transport: breaking{}}})
 	require.Error(t, err)
+}
+
+func TestAChangeThatNoWatchToldOfIsRepairedByTheBackstop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startCluster(t)
+		e := c.engine(t)
+		wanted := wants(t, "shop", configMapYAML("a", "k: v"))
+		report := e.settle(t, wanted, soon)
+		before := len(c.writes)
+		<-time.After(report.Again)
+		report, err := e.Pass(t.Context(), wanted)
+		require.NoError(t, err)
+		assert.Equal(t, before+1, len(c.writes), "one request in all these hours")
+		assert.Empty(t, report.AddOns[0].Failures)
+	})
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -34,9 +35,14 @@ func (m *memory) refuse(id ID, digest string, failure Failure, now time.Time) {
 	m.retries[id] = Retry{Digest: digest, Failure: failure, Attempts: attempts + 1, Next: now.Add(delay(firstRetry, lastRetry, attempts))}
 }
 
-func (m *memory) accept(id ID, digest string, live Live) {
+// verifyEvery is the backstop behind the watches: each object is applied once
+// more after it, or up to as long again, so that objects that were applied
+// together are not verified together.
+const verifyEvery = 6 * time.Hour
+
+func (m *memory) accept(id ID, digest string, live Live, now time.Time) {
 	delete(m.retries, id)
-	m.applied[id] = Applied{Digest: digest, Fields: live.Fields, UID: live.UID}
+	m.applied[id] = Applied{Digest: digest, Fields: live.Fields, UID: live.UID, Verify: now.Add(verifyEvery + rand.N(verifyEvery))}
 }
 
 // retryNow lets all tries be due. Why something was refused is not forgotten:
@@ -100,7 +106,7 @@ type rediscovery struct {
 // Delays between looks for a kind that is not served yet.
 const (
 	firstLook = time.Second
-	lastLook  = 2 * time.Minute
+	lastLook  = 30 * time.Second
 )
 
 func (r *rediscovery) due(definitions string, now time.Time) bool {

@@ -25,9 +25,12 @@ func TestTriesOfARefusedObjectAreFurtherAndFurtherApart(t *testing.T) {
 	assert.Equal(t, 1, m.retries[id].Attempts, "another content begins anew")
 	m.refuse(id, "", Failure{}, planNow)
 	assert.Equal(t, 1, m.retries[id].Attempts, "a delete does too")
-	m.accept(id, "digest", Live{UID: "u", Fields: "f"})
+	m.accept(id, "digest", Live{UID: "u", Fields: "f"}, planNow)
 	assert.Empty(t, m.retries)
-	assert.Equal(t, map[ID]Applied{id: {Digest: "digest", UID: "u", Fields: "f"}}, m.applied)
+	applied := m.applied[id]
+	assert.WithinRange(t, applied.Verify, planNow.Add(verifyEvery), planNow.Add(2*verifyEvery))
+	applied.Verify = time.Time{}
+	assert.Equal(t, Applied{Digest: "digest", UID: "u", Fields: "f"}, applied)
 }
 
 func TestADelayNeverOverflows(t *testing.T) {
@@ -48,7 +51,7 @@ func TestMemoryKeepsWhatThePlanHolds(t *testing.T) {
 	m := newMemory()
 	gone := ID{Kind: "ConfigMap", Namespace: "web", Name: "gone"}
 	for _, id := range []ID{viewID, gone} {
-		m.accept(id, "digest", Live{})
+		m.accept(id, "digest", Live{}, planNow)
 		m.refuse(id, "digest", Failure{}, planNow)
 	}
 	m.prune(Plan{AddOns: []AddOnPlan{{Hold: Set{}}, {Hold: Set{viewID: Intended}}}})
@@ -83,7 +86,7 @@ func TestKindsAreAskedForWhenTheyMayHaveChanged(t *testing.T) {
 		r.done(two, now)
 	}
 	assert.Equal(t, []time.Duration{
-		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 2 * time.Minute, 2 * time.Minute,
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, lastLook, lastLook, lastLook, lastLook,
 	}, got)
 	// It is found, and much later another one is missing.
 	r.missing(false)

@@ -50,12 +50,18 @@ type Observed struct {
 	Now     time.Time
 }
 
+// repairs tells that the object was as wanted once.
+func (w Why) repairs() bool { return w == Missing || w == Drifted || w == Unverified }
+
 // Applied remembers our last apply of an object: what we sent, to which
 // incarnation, and what its answer said that we own.
 type Applied struct {
 	Digest string
 	Fields string
 	UID    types.UID
+	// Verify is when to apply it once more although nothing tells of a change.
+	// Zero is never.
+	Verify time.Time
 }
 
 // Retry remembers a refused apply or delete.
@@ -81,6 +87,9 @@ const (
 	Missing Why = "missing"
 	// Drifted: another writer changed a field that we set.
 	Drifted Why = "drifted"
+	// Unverified: nobody has told of a change for hours. It is applied again, in
+	// case a watch missed one.
+	Unverified Why = "unverified"
 )
 
 // Step is one apply.

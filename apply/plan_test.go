@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "rewrite want in testdata")
 //	selection             "partly": not all add-ons are known
 //	inventory             lines "NAME KEY", with ? before a key that is only intended
 //	live                  lines "KEY [foreign] [deleting] [finalizers=A,B] [prune=P] [uid=U] [fields=F] [version=N]"
-//	applied               lines "KEY [old] [uid=U] [fields=F]": what was applied last, as wanted now or older
+//	applied               lines "KEY [old] [uid=U] [fields=F] [verify=now|later]": what was applied last, as wanted now or older
 //	retries               lines "KEY new|old|delete now|later REASON: MESSAGE"
 //	kinds                 lines "serve VERSION KIND namespaced|cluster", "hide VERSION KIND", "silent VERSION", "unsynced KIND"
 //	want                  the plan
@@ -228,6 +228,8 @@ func (c *planCase) applied(t *testing.T, id ID, flags []string) {
 		switch name {
 		case "old":
 			applied.Digest = "old"
+		case "verify":
+			applied.Verify = map[string]time.Time{"now": planNow, "later": planNow.Add(time.Nanosecond)}[value]
 		case "uid":
 			applied.UID = types.UID(value)
 		case "fields":

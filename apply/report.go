@@ -95,6 +95,9 @@ func (e *Engine) report(plan Plan, done map[string]*progress, planned time.Time)
 			wait.take(max(retry.Next.Sub(e.now()), time.Millisecond))
 		}
 	}
+	for _, applied := range e.memory.applied {
+		wait.take(max(applied.Verify.Sub(e.now()), time.Minute)) // those of a minute together
+	}
 	if e.memory.discovery.unserved {
 		wait.take(max(e.memory.discovery.next.Sub(e.now()), time.Millisecond))
 	}

@@ -163,6 +163,7 @@ func (k *kindView) set(id ID, live *Live) (news bool) {
 		return false
 	}
 	old := k.objects[id]
+	live.stays(old)
 	k.objects[id] = live
 	delete(k.answers, id)
 	return old == nil || old.differs(live)
@@ -210,6 +211,9 @@ func (k *kindView) replace(next map[ID]*Live, at uint64) {
 	k.view.mu.Lock()
 	defer k.view.mu.Unlock()
 	answers := map[ID]bool{}
+	for id, live := range next {
+		live.stays(k.objects[id])
+	}
 	for id := range k.answers {
 		version := at
 		if listed := next[id]; listed != nil {
@@ -224,6 +228,12 @@ func (k *kindView) replace(next map[ID]*Live, at uint64) {
 
 // Resync has no meaning here.
 func (k *kindView) Resync() error { return nil }
+
+// stays keeps what is for good: an incarnation that is being deleted, which we
+// may know before the watch does, never comes back.
+func (l *Live) stays(old *Live) {
+	l.Deleting = l.Deleting || (old != nil && old.UID == l.UID && old.Deleting)
+}
 
 // differs tells whether a newer state is news for planning.
 func (l *Live) differs(o *Live) bool {

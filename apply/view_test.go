@@ -170,6 +170,10 @@ func TestADeleteThatWasTakenIsNotSentAgain(t *testing.T) {
 	assert.False(t, v.get(viewID).Deleting, "of another incarnation")
 	v.ending(viewID, "u")
 	assert.True(t, v.get(viewID).Deleting)
-	require.NoError(t, k.Update(seenAt(2, "v")))
+	require.NoError(t, k.Update(seenAt(2, "u")))
+	assert.True(t, v.get(viewID).Deleting, "the watch tells of what was before the delete")
+	require.NoError(t, k.Replace([]any{seenAt(2, "u")}, "2"))
+	assert.True(t, v.get(viewID).Deleting, "and a list too")
+	require.NoError(t, k.Update(seenAt(3, "v")))
 	assert.False(t, v.get(viewID).Deleting, "the watch knows better")
 }

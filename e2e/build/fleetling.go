@@ -16,7 +16,7 @@ func Fleetling(ctx context.Context, root string) (string, error) {
 		return "", err
 	}
 	defer lock.Release()
-	cmd := goCommand(ctx, root, "build", "-trimpath", "-buildvcs=false", "-o", path, "./agent/cmd/fleetling")
+	cmd := goCommand(ctx, root, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./agent/cmd/fleetling")
 	if err := run(cmd, &report{}); err != nil {
 		return "", err
 	}

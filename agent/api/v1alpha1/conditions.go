@@ -16,6 +16,9 @@ const (
 	// SnapshotKept: what is applied can be repaired by a new Pod while Git is
 	// away.
 	SnapshotKept = "SnapshotKept"
+	// Connected: this cluster's own record can be read back from the registry of
+	// its ClusterSet. Only there where the fleet has a registry.
+	Connected = "Connected"
 	// Reconciling: something is under way.
 	Reconciling = "Reconciling"
 	// Stalled: a person has to do something.
@@ -34,6 +37,15 @@ const (
 	Held = "Held"
 )
 
+// Condition types of Peer.
+const (
+	// Trusted: its last record was taken.
+	Trusted = "Trusted"
+	// Contained: all that its record says is allowed to it: namespaces and
+	// addresses.
+	Contained = "Contained"
+)
+
 // ReconcileAtAnnotation on member/self asks for a pass now. Its value, usually
 // a time, is echoed in status.lastHandledReconcileAt when the pass is done.
 const ReconcileAtAnnotation = "fleetling.dev/reconcile-at"
@@ -46,3 +58,6 @@ func (m *Member) StatusConditions() *[]metav1.Condition { return &m.Status.Condi
 
 // StatusConditions gives the conditions, to read and to change.
 func (a *AddOn) StatusConditions() *[]metav1.Condition { return &a.Status.Conditions }
+
+// StatusConditions gives the conditions, to read and to change.
+func (p *Peer) StatusConditions() *[]metav1.Condition { return &p.Status.Conditions }

@@ -15,7 +15,7 @@ const (
 // AddToScheme adds the kinds of this package to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	gv := schema.GroupVersion{Group: Group, Version: Version}
-	scheme.AddKnownTypes(gv, &Member{}, &MemberList{}, &AddOn{}, &AddOnList{})
+	scheme.AddKnownTypes(gv, &Member{}, &MemberList{}, &AddOn{}, &AddOnList{}, &Peer{}, &PeerList{})
 	metav1.AddToGroupVersion(scheme, gv)
 	return nil
 }

@@ -56,6 +56,13 @@ type MemberStatus struct {
 	AddOns Count `json:"addOns,omitempty"`
 	// +optional
 	Objects ObjectCount `json:"objects,omitempty"`
+	// MemberKey is the line that this cluster's entry needs in its annotation
+	// fleetling.dev/member-keys, so that others believe its records.
+	// +optional
+	MemberKey string `json:"memberKey,omitempty"`
+	// Peers are counts by state.
+	// +optional
+	Peers *PeerCount `json:"peers,omitempty"`
 	// Strays are objects that carry the add-on label and that nothing accounts
 	// for: at most five, in words.
 	// +optional
@@ -110,6 +117,14 @@ type Count struct {
 	Ready int `json:"ready"`
 	// Summary is READY/TOTAL.
 	Summary string `json:"summary"`
+}
+
+// PeerCount counts the other members of the ClusterSet.
+type PeerCount struct {
+	Fresh     int `json:"fresh"`
+	Late      int `json:"late"`
+	Unknown   int `json:"unknown"`
+	Withdrawn int `json:"withdrawn"`
 }
 
 // ObjectCount counts objects.
