@@ -1,7 +1,7 @@
 # fleetling: what can be made here.
 #
 # A fresh machine needs Go, git and make; no C compiler. `make test` and `make demo`
-# install what they call beside these (gpg, ssh-keygen) by apt, where they may.
+# install what they call beside these (gpg, ssh-keygen, nft, dig ...) by apt, where they may.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -81,7 +81,7 @@ verify: generate $(GOFUMPT) $(STATICCHECK)
 generate: $(CONTROLLER_GEN)
 	$(CONTROLLER_GEN) object crd paths=./agent/api/... output:crd:dir=manifests/crds
 
-## control-plane: build etcd, kube-apiserver and kube-controller-manager, once
+## control-plane: build etcd, kube-apiserver, kube-controller-manager, kube-proxy and CoreDNS, once
 .PHONY: control-plane
 control-plane:
 	cd e2e && go run ./cmd/controlplane
@@ -95,8 +95,9 @@ image:
 .PHONY: apt
 apt:
 	@missing=""; \
-	command -v gpg >/dev/null || missing="$$missing gnupg"; \
-	command -v ssh-keygen >/dev/null || missing="$$missing openssh-client"; \
+	for need in gpg:gnupg ssh-keygen:openssh-client ip:iproute2 nft:nftables nslookup:bind9-dnsutils nc:netcat-openbsd socat:socat; do \
+	  command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need#*:}"; \
+	done; \
 	[ -z "$$missing" ] || { \
 	  echo "installing:$$missing"; \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || { \

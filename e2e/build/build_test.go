@@ -30,6 +30,7 @@ func TestControlPlaneIsBuiltOnce(t *testing.T) {
 	assert.Equal(t, "etcd", plane.Etcd[1])
 	assert.Equal(t, Program{plane.Etcd[0], "kube-apiserver"}, plane.APIServer)
 	assert.Equal(t, Program{plane.Etcd[0], "kube-controller-manager"}, plane.ControllerManager)
+	assert.Equal(t, Program{plane.Etcd[0], "kube-proxy"}, plane.Proxy)
 	assert.Equal(t, "it runs\n", output(t, plane.Etcd[0]))
 	before, err := os.Stat(plane.Etcd[0])
 	require.NoError(t, err)
@@ -125,15 +126,15 @@ func TestAssetsAreTakenPerBinary(t *testing.T) {
 	}{
 		"an empty folder changes nothing": {nil, func(string) ControlPlane { return built }},
 		"etcd alone": {[]string{"etcd"}, func(assets string) ControlPlane {
-			return ControlPlane{Program{assets + "/etcd"}, built.APIServer, built.ControllerManager}
+			return ControlPlane{Program{assets + "/etcd"}, built.APIServer, built.ControllerManager, built.Proxy}
 		}},
 		"what envtest has, which is no controller manager": {
 			[]string{"etcd", "kube-apiserver", "kubectl"}, func(assets string) ControlPlane {
-				return ControlPlane{Program{assets + "/etcd"}, Program{assets + "/kube-apiserver"}, built.ControllerManager}
+				return ControlPlane{Program{assets + "/etcd"}, Program{assets + "/kube-apiserver"}, built.ControllerManager, built.Proxy}
 			},
 		},
 		"the controller manager alone": {[]string{"kube-controller-manager"}, func(assets string) ControlPlane {
-			return ControlPlane{built.Etcd, built.APIServer, Program{assets + "/kube-controller-manager"}}
+			return ControlPlane{built.Etcd, built.APIServer, Program{assets + "/kube-controller-manager"}, built.Proxy}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestAssetsAreTakenPerBinary(t *testing.T) {
 
 func TestNothingIsBuiltWhereAssetsHoldAll(t *testing.T) {
 	root := repository(t, broken)
-	assets := folder(t, "etcd", "kube-apiserver", "kube-controller-manager")
+	assets := folder(t, "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy")
 	plane, err := BuildControlPlane(t.Context(), root, assets, &strings.Builder{})
 	require.NoError(t, err)
 	assert.Equal(t, Program{assets + "/kube-apiserver"}, plane.APIServer)
@@ -157,6 +158,33 @@ func TestAssetsThatAreNotThereAreAnError(t *testing.T) {
 	_, err := FindControlPlane(repository(t, good), "/nonexistent/assets")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "KUBEBUILDER_ASSETS")
+}
+
+func TestCoreDNSIsBuiltOnceAndKeptBesideTheControlPlane(t *testing.T) {
+	root := repository(t, good)
+	plane, err := BuildControlPlane(t.Context(), root, "", &strings.Builder{})
+	require.NoError(t, err)
+	_, err = FindCoreDNS(root)
+	require.ErrorContains(t, err, "sources of coredns")
+
+	dir := filepath.Join(root, "e2e", "coredns")
+	write(t, filepath.Join(dir, "main.go"), strings.ReplaceAll(good, "it runs", "it answers"))
+	write(t, filepath.Join(dir, "go.mod"), "module coredns\n\ngo 1.26\n")
+	write(t, filepath.Join(dir, "go.sum"), "")
+	_, err = FindCoreDNS(root)
+	require.ErrorIs(t, err, ErrNotBuilt)
+	var progress strings.Builder
+	path, err := BuildCoreDNS(t.Context(), root, &progress)
+	require.NoError(t, err)
+	assert.Contains(t, progress.String(), "coredns: compiled")
+	assert.Equal(t, "it answers\n", output(t, path))
+	found, err := FindCoreDNS(root)
+	require.NoError(t, err)
+	assert.Equal(t, path, found)
+
+	again, err := FindControlPlane(root, "")
+	require.NoError(t, err)
+	assert.Equal(t, plane, again, "neither takes the other's away")
 }
 
 // The version that the binary says it has must be that of its sources.

@@ -17,8 +17,8 @@ import (
 const interval = 5 * time.Second
 
 // compile builds the program in dir into path.
-func compile(ctx context.Context, dir, path string, progress io.Writer) error {
-	report := &report{out: progress, start: time.Now()}
+func compile(ctx context.Context, name, dir, path string, progress io.Writer) error {
+	report := &report{name: name, out: progress, start: time.Now()}
 	stop := report.every(interval)
 	defer stop()
 

@@ -2,27 +2,15 @@ package build
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
-	"strings"
-
-	"github.com/fleetling/fleetling/e2e/filelock"
 )
 
-const (
-	kubernetes = "1.37.2"
-	prefix     = "controlplane-"
-)
-
-// ErrNotBuilt says that the control plane has to be built first.
+// ErrNotBuilt says that the control plane or CoreDNS has to be built first.
 var ErrNotBuilt = errors.New("the control plane is not built: run `make control-plane` (15 minutes, once)")
 
 // Program is a path and the arguments that come before all others.
@@ -30,14 +18,15 @@ type Program []string
 
 // ControlPlane says which program is which component.
 type ControlPlane struct {
-	Etcd, APIServer, ControllerManager Program
+	Etcd, APIServer, ControllerManager, Proxy Program
 }
 
 // FindControlPlane gives the control plane that BuildControlPlane has built, or
 // ErrNotBuilt. assets is a folder in the manner of KUBEBUILDER_ASSETS, or
 // empty: a component that is there, under its own name, is taken from there.
 func FindControlPlane(root, assets string) (ControlPlane, error) {
-	path, err := controlPlanePath(root)
+	binary := kept{root, "controlplane"}
+	path, err := binary.path()
 	if err != nil {
 		return ControlPlane{}, err
 	}
@@ -45,7 +34,7 @@ func FindControlPlane(root, assets string) (ControlPlane, error) {
 	if err != nil || complete {
 		return plane, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := binary.find(); errors.Is(err, fs.ErrNotExist) {
 		return ControlPlane{}, ErrNotBuilt
 	} else if err != nil {
 		return ControlPlane{}, err
@@ -61,60 +50,10 @@ func BuildControlPlane(ctx context.Context, root, assets string, progress io.Wri
 	if !errors.Is(err, ErrNotBuilt) {
 		return plane, err
 	}
-	path, err := controlPlanePath(root)
-	if err != nil {
-		return ControlPlane{}, err
-	}
-	lock, err := filelock.Acquire(ctx, filepath.Join(Cache(root), "controlplane.lock"))
-	if err != nil {
-		return ControlPlane{}, err
-	}
-	defer lock.Release()
-	// Another process may have built it while this one waited.
-	if plane, err := FindControlPlane(root, assets); !errors.Is(err, ErrNotBuilt) {
-		return plane, err
-	}
-	if err := compile(ctx, filepath.Join(root, "e2e", "controlplane"), path, progress); err != nil {
-		return ControlPlane{}, fmt.Errorf("build of the control plane: %w", err)
-	}
-	if err := removeOthers(path); err != nil {
+	if _, err := (kept{root, "controlplane"}).build(ctx, progress); err != nil {
 		return ControlPlane{}, err
 	}
 	return FindControlPlane(root, assets)
-}
-
-// controlPlanePath names the binary by what goes into it.
-func controlPlanePath(root string) (string, error) {
-	dir := filepath.Join(root, "e2e", "controlplane")
-	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return "", err
-	}
-	sources = append(sources, filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum"))
-	slices.Sort(sources)
-	hash := sha256.New()
-	fmt.Fprintln(hash, runtime.GOOS, runtime.GOARCH, flags())
-	for _, source := range sources {
-		content, err := os.ReadFile(source)
-		if err != nil {
-			return "", fmt.Errorf("sources of the control plane: %w", err)
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(source), len(content), content)
-	}
-	return filepath.Join(Cache(root), prefix+hex.EncodeToString(hash.Sum(nil))[:16]), nil
-}
-
-// flags gives the build flags. VCS stamping would link it anew after every commit.
-func flags() []string {
-	const version = "k8s.io/component-base/version."
-	major, rest, _ := strings.Cut(kubernetes, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	return []string{
-		"-trimpath", "-buildvcs=false", "-ldflags=-s -w" +
-			" -X " + version + "gitVersion=v" + kubernetes +
-			" -X " + version + "gitMajor=" + major +
-			" -X " + version + "gitMinor=" + minor,
-	}
 }
 
 // choose takes each component from assets where it is there, else from the
@@ -140,25 +79,10 @@ func choose(path, assets string) (ControlPlane, bool, error) {
 		}
 	}
 	var plane ControlPlane
-	var errs [3]error
+	var errs [4]error
 	plane.Etcd, errs[0] = pick("etcd")
 	plane.APIServer, errs[1] = pick("kube-apiserver")
 	plane.ControllerManager, errs[2] = pick("kube-controller-manager")
+	plane.Proxy, errs[3] = pick("kube-proxy")
 	return plane, complete, errors.Join(errs[:]...)
-}
-
-// removeOthers removes what earlier sources made: 130 MB each.
-func removeOthers(path string) error {
-	binaries, err := filepath.Glob(filepath.Join(filepath.Dir(path), prefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, binary := range binaries {
-		if binary != path {
-			if err := os.Remove(binary); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

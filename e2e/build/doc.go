@@ -1,10 +1,10 @@
 // Package build makes the programs that the suites and the demo run: the
-// control plane and fleetling itself. They go to .cache in the repository, which git
+// control plane, CoreDNS and fleetling itself. They go to .cache in the repository, which git
 // ignores.
 //
 // The control plane takes a quarter of an hour when nothing is cached, so
 // its file is named by a hash of all that it is made from, it is built once,
-// and progress is shown meanwhile. Tests don't build it, they find it or say
+// and progress is shown meanwhile; CoreDNS likewise, in two minutes more. Tests don't build it, they find it or say
 // what to run: a build inside `go test` would run into its time limit
 // in silence. Builds of two processes wait for each other.
 package build

@@ -14,6 +14,7 @@ const maxRest = 40
 
 // report reads what the go tool says and tells how far it is.
 type report struct {
+	name  string
 	out   io.Writer
 	start time.Time
 
@@ -60,10 +61,10 @@ func (r *report) line() {
 	defer r.mu.Unlock()
 	elapsed := time.Since(r.start).Round(time.Second)
 	if r.total == 0 {
-		fmt.Fprintf(r.out, "control plane: reading sources, %d modules downloaded, %s\n", r.downloaded, elapsed)
+		fmt.Fprintf(r.out, "%s: reading sources, %d modules downloaded, %s\n", r.name, r.downloaded, elapsed)
 		return
 	}
-	fmt.Fprintf(r.out, "control plane: compiled %d of at most %d packages, %s\n", r.compiled, r.total, elapsed)
+	fmt.Fprintf(r.out, "%s: compiled %d of at most %d packages, %s\n", r.name, r.compiled, r.total, elapsed)
 }
 
 // Write takes standard error of the go tool: `go build -v` names each package

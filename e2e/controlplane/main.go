@@ -1,6 +1,6 @@
 // Command controlplane is one binary that is kube-apiserver,
-// kube-controller-manager and etcd, chosen by its first argument: one
-// link instead of three, and nothing to download.
+// kube-controller-manager, kube-proxy and etcd, chosen by its first argument:
+// one link instead of four, and nothing to download.
 package main
 
 import (
@@ -11,11 +11,12 @@ import (
 	"k8s.io/component-base/cli"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 )
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: controlplane kube-apiserver|kube-controller-manager|etcd [flags]")
+		fmt.Fprintln(os.Stderr, "usage: controlplane kube-apiserver|kube-controller-manager|kube-proxy|etcd [flags]")
 		os.Exit(2)
 	}
 	os.Args = os.Args[1:]
@@ -24,6 +25,8 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
+	case "kube-proxy":
+		os.Exit(cli.Run(proxy.NewProxyCommand()))
 	case "etcd":
 		etcdmain.Main(os.Args)
 	default:

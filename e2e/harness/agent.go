@@ -19,6 +19,8 @@ type AgentOptions struct {
 	Env []string
 	// Log is the file that all its runs print to.
 	Log string
+	// Namespace is the network namespace that it runs in; empty is this process'.
+	Namespace string
 }
 
 // Agent is an agent's process, and the ones after it when it is restarted.
@@ -41,7 +43,7 @@ func (a *Agent) start() error {
 	args := append([]string{"agent", "--config=" + o.Config, "--kubeconfig=" + o.Kubeconfig, "--data-dir=" + o.DataDir}, o.Args...)
 	// Not nil: that would be this process' environment.
 	env := append([]string{}, o.Env...)
-	started, err := process.Start(process.Command{Path: o.Binary, Args: args, Env: env, Log: o.Log})
+	started, err := process.Start(process.Command{Path: o.Binary, Args: args, Env: env, Log: o.Log, Namespace: o.Namespace})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}

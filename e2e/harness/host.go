@@ -16,15 +16,30 @@ const maxClusters = 3
 // NewHost starts a host for clusters with the control plane that was built
 // before, or with what KUBEBUILDER_ASSETS holds of it.
 func NewHost(ctx context.Context) (*cluster.Host, error) {
-	root, err := build.Root()
-	if err != nil {
-		return nil, err
-	}
-	programs, err := build.FindControlPlane(root, os.Getenv("KUBEBUILDER_ASSETS"))
+	programs, err := Programs()
 	if err != nil {
 		return nil, err
 	}
 	return cluster.NewHost(ctx, programs)
+}
+
+// Programs finds the control plane that was built before, or what
+// KUBEBUILDER_ASSETS holds of it.
+func Programs() (build.ControlPlane, error) {
+	root, err := build.Root()
+	if err != nil {
+		return build.ControlPlane{}, err
+	}
+	return build.FindControlPlane(root, os.Getenv("KUBEBUILDER_ASSETS"))
+}
+
+// CoreDNS finds the path of the CoreDNS that was built before.
+func CoreDNS() (string, error) {
+	root, err := build.Root()
+	if err != nil {
+		return "", err
+	}
+	return build.FindCoreDNS(root)
 }
 
 // Places waits until n more clusters fit on the machine, counting those of

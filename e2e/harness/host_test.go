@@ -36,6 +36,8 @@ func TestFoldersOutsideTheRepositoryAreAnError(t *testing.T) {
 	require.ErrorContains(t, err, "not inside fleetling's repository")
 	_, err = Places(t.Context(), 1)
 	require.ErrorContains(t, err, "not inside fleetling's repository")
+	_, err = CoreDNS()
+	require.ErrorContains(t, err, "not inside fleetling's repository")
 	_, err = Binary(t.Context())
 	require.ErrorContains(t, err, "not inside fleetling's repository")
 }

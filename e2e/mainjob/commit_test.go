@@ -2,6 +2,7 @@ package mainjob_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -52,6 +53,7 @@ func TestASignedCommitBecomesTheStateOfTheCluster(t *testing.T) {
 	s.do(s.m.Ready(t.Context(), first))
 
 	s.statusIsRight(first)
+	s.theStatusCommandSaysSo(first)
 	s.aQuietPassAsksNothing()
 	s.aRemovedFilePrunesThatObjectOnly()
 	s.handMadeChangesAreRepaired()
@@ -79,6 +81,22 @@ func (s *scenario) statusIsRight(revision string) {
 	s.do(s.m.Client.Get(s.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, deployment))
 	assert.Equal(s, int32(2), deployment.Status.AvailableReplicas)
 	assert.Equal(s, "web", deployment.Labels["fleetling.dev/addon"])
+}
+
+func (s *scenario) theStatusCommandSaysSo(revision string) {
+	s.Helper()
+	text, code, err := s.m.Fleetling(s.Context(), "status")
+	s.do(err)
+	assert.Zero(s, code, text)
+	for _, want := range []string{"one (ClusterSet prod)", revision[:12], "signed by founder", "base", "8/8", "web", "2/2"} {
+		assert.Contains(s, text, want)
+	}
+	text, code, err = s.m.Fleetling(s.Context(), "status", "-o", "json")
+	s.do(err)
+	assert.Zero(s, code)
+	var seen struct{ Member v1alpha1.Member }
+	s.do(json.Unmarshal([]byte(text), &seen))
+	assert.Equal(s, revision, seen.Member.Status.AppliedRevision)
 }
 
 // aQuietPassAsksNothing: by the audit log of the agent's user.

@@ -2,13 +2,15 @@
 // object with its Lease, Pods bound to it and reported as running and ready.
 // No container runs: no image is pulled, no probe is asked, and
 // the addresses of its Pods answer nobody. Whoever shows it to people shows
-// them Notice.
+// them Notice. Where there is more to it than that, a Runtime runs the Pods that
+// stay: they are ready while it says that they run, and are removed when it
+// has ended them.
 //
 // It guarantees statuses that are consistent with the Pods' specs, so that
 // Deployments, DaemonSets, Jobs and EndpointSlices come out as on a real node:
 // restartPolicy Always is running, any other has succeeded; init containers
 // have completed, those with restartPolicy Always run; readiness gates count.
-// A Pod marked for deletion is removed at once.
+// A Pod marked for deletion is removed at once where nothing of it runs.
 //
 // Two ways to have a Pod that never gets ready, both a real cluster's: a
 // nodeSelector that the node's labels don't match leaves it Pending, and an

@@ -35,6 +35,9 @@ type Options struct {
 	PodCIDR netip.Prefix
 	// Labels are added to the usual ones, for Pods with a nodeSelector.
 	Labels map[string]string
+	// Runtime runs the containers of Pods that stay; nil is none, and they are
+	// said to run.
+	Runtime Runtime
 }
 
 // Node is a fake node that runs.
@@ -110,6 +113,12 @@ func (n *Node) run(ctx, running context.Context) error {
 		}
 		return nil
 	})
+	if n.options.Runtime != nil {
+		n.group.Go(func() error {
+			n.listen(running)
+			return nil
+		})
+	}
 	return n.awaitReady(starting)
 }
 

@@ -11,9 +11,10 @@ import (
 )
 
 // podStatus is what a kubelet would report, once all went well, of a Pod with
-// this address. What others wrote into the status stays. A status that is
-// right comes out as it went in, whatever the time.
-func podStatus(pod *corev1.Pod, host, address netip.Addr, now metav1.Time) corev1.PodStatus {
+// this address. down is why its containers don't run where they should, or nil.
+// What others wrote into the status stays. A status that is right comes out as
+// it went in, whatever the time.
+func podStatus(pod *corev1.Pod, host, address netip.Addr, down error, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
 		return status
@@ -28,7 +29,12 @@ func podStatus(pod *corev1.Pod, host, address netip.Addr, now metav1.Time) corev
 	since := *status.StartTime
 	status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, status.Phase, since))
+		container := containerStatus(c, status.Phase, since)
+		if down != nil && status.Phase == corev1.PodRunning {
+			container.Ready, container.Started = false, new(false)
+			container.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: down.Error()}}
+		}
+		status.ContainerStatuses = append(status.ContainerStatuses, container)
 	}
 	status.InitContainerStatuses = nil
 	for _, c := range pod.Spec.InitContainers {
@@ -36,7 +42,7 @@ func podStatus(pod *corev1.Pod, host, address netip.Addr, now metav1.Time) corev
 		init.Ready = status.Phase == corev1.PodRunning
 		status.InitContainerStatuses = append(status.InitContainerStatuses, init)
 	}
-	for _, condition := range conditions(pod, status) {
+	for _, condition := range conditions(pod, status, down) {
 		status.Conditions = setCondition(status.Conditions, condition, now)
 	}
 	return status
@@ -94,7 +100,7 @@ func containerStatus(c corev1.Container, phase corev1.PodPhase, since metav1.Tim
 }
 
 // conditions gives the kubelet's conditions for a Pod that has the status' phase.
-func conditions(pod *corev1.Pod, status corev1.PodStatus) []corev1.PodCondition {
+func conditions(pod *corev1.Pod, status corev1.PodStatus, down error) []corev1.PodCondition {
 	initialized, containers, reason := corev1.ConditionTrue, corev1.ConditionTrue, ""
 	switch status.Phase {
 	case corev1.PodSucceeded:
@@ -104,7 +110,10 @@ func conditions(pod *corev1.Pod, status corev1.PodStatus) []corev1.PodCondition 
 		if len(pod.Spec.InitContainers) > 0 {
 			initialized = corev1.ConditionFalse
 		}
-	default: // it runs, and all is true
+	default: // it runs
+		if down != nil {
+			containers, reason = corev1.ConditionFalse, "ContainersNotReady"
+		}
 	}
 	ready, why := containers, reason
 	if ready == corev1.ConditionTrue && !gatesOpen(pod) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -103,6 +104,26 @@ func TestReadyThatWasTakenAwayIsGivenBack(t *testing.T) {
 	assert.Equal(t, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at(time.Hour)}, last)
 }
 
+func TestPodWhoseContainersDoNotRunIsNotReady(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "main", Image: "nginx"}},
+	}}
+	host, address := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9")
+	pod.Status = podStatus(pod, host, address, nil, at(0))
+	assert.Equal(t, map[string]string{"main": "running ready"}, states(pod.Status))
+
+	down := errors.New("container main ended: exit status 3")
+	pod.Status = podStatus(pod, host, address, down, at(time.Minute))
+	assert.Equal(t, corev1.PodRunning, pod.Status.Phase)
+	assert.Equal(t, map[string]string{"main": "waiting CrashLoopBackOff"}, states(pod.Status))
+	assert.Equal(t, down.Error(), pod.Status.ContainerStatuses[0].State.Waiting.Message)
+	last := pod.Status.Conditions[len(pod.Status.Conditions)-1]
+	assert.Equal(t, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", LastTransitionTime: at(time.Minute),
+	}, last)
+	assert.Equal(t, pod.Status, podStatus(pod, host, address, down, at(time.Hour)), "it stays as it is")
+}
+
 func TestPullableImages(t *testing.T) {
 	for image, want := range map[string]bool{
 		"nginx": true, "nginx:1": true, "library/nginx": true, "registry.example.com:5000/a/b:1": true, "example.com/invalid/a.invalid": true,
@@ -117,7 +138,7 @@ func at(since time.Duration) metav1.Time {
 }
 
 func statusAt(pod *corev1.Pod, since time.Duration) corev1.PodStatus {
-	return podStatus(pod, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9"), at(since))
+	return podStatus(pod, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9"), nil, at(since))
 }
 
 func states(status corev1.PodStatus) map[string]string {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,9 @@ func (n *Node) next(ctx context.Context) bool {
 func (n *Node) sync(ctx context.Context, name cache.ObjectName) error {
 	pod, err := n.pods.Pods(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
+		if !n.ended(name, 0) {
+			return nil
+		}
 		n.addresses.release(name)
 		return nil
 	}
@@ -103,7 +107,12 @@ func (n *Node) bind(ctx context.Context, pod *corev1.Pod) error {
 	return n.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 }
 
+// remove takes the Pod away once nothing of it runs. Before that, its end puts it
+// into the queue again.
 func (n *Node) remove(ctx context.Context, pod *corev1.Pod) error {
+	if !n.ended(cache.MetaObjectToName(pod), grace(pod)) {
+		return nil
+	}
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 	return n.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
@@ -114,12 +123,13 @@ func (n *Node) report(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
-	status := podStatus(pod, n.addresses.node, address, metav1.Now())
+	down := n.up(ctx, pod, address)
+	status := podStatus(pod, n.addresses.node, address, down, metav1.Now())
 	if equality.Semantic.DeepEqual(pod.Status, status) {
-		return nil
+		return down
 	}
 	reported := pod.DeepCopy()
 	reported.Status = status
 	_, err = n.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, reported, metav1.UpdateOptions{})
-	return err
+	return errors.Join(down, err)
 }

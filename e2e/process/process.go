@@ -23,6 +23,13 @@ type Command struct {
 	Env []string
 	// Log is the file that standard output and error are appended to.
 	Log string
+	// Namespace is the network namespace that it runs in, with the files under
+	// /etc/netns/NAME in place of those of /etc (ip-netns(8)); empty is the one
+	// of this process.
+	Namespace string
+	// Contained gives it a PID namespace of its own: all that it has started
+	// ends with it.
+	Contained bool
 }
 
 // Process is a child that was started. Whoever started it stops it.
@@ -43,10 +50,17 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("process %s: %w", filepath.Base(c.Path), err)
 	}
 	defer log.Close()
+	args, err := c.arguments()
+	if err != nil {
+		return nil, fmt.Errorf("process %s: %w", filepath.Base(c.Path), err)
+	}
+	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.Contained {
+		attributes.Cloneflags = syscall.CLONE_NEWPID
+	}
 	p := &Process{
 		cmd: &exec.Cmd{
-			Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Stdout: log, Stderr: log,
-			SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+			Path: args[0], Args: args, Env: c.Env, Stdout: log, Stderr: log, SysProcAttr: attributes,
 		},
 		log:   c.Log,
 		done:  make(chan struct{}),
@@ -58,6 +72,20 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("process %s: %w", filepath.Base(c.Path), err)
 	}
 	return p, nil
+}
+
+// arguments is the whole command line, its program first. ip(8) enters the
+// namespace and becomes the program: the process id stays.
+func (c Command) arguments() ([]string, error) {
+	args := append([]string{c.Path}, c.Args...)
+	if c.Namespace == "" {
+		return args, nil
+	}
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{ip, "netns", "exec", c.Namespace}, args...), nil
 }
 
 // run starts the child and waits for it on one thread that it keeps: the death

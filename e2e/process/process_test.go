@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -130,6 +131,47 @@ func TestEnvironmentIsTheOneAskedFor(t *testing.T) {
 			assert.Equal(t, test.want, Tail(log))
 		})
 	}
+}
+
+func TestContainedProcessTakesAllThatItStartedWithIt(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := Start(Command{
+		Path: "/bin/sh", Args: []string{"-c", `setsid sleep 1000 & echo $$; while :; do sleep 0.05; done`}, Log: log, Contained: true,
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	eventually(t, func() bool { return Tail(log) == "1" })
+	var children []string
+	eventually(t, func() bool {
+		content, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.Pid()), "task", strconv.Itoa(p.Pid()), "children"))
+		children = strings.Fields(string(content))
+		return len(children) == 2
+	})
+	left, err := strconv.Atoi(children[0])
+	require.NoError(t, err)
+	p.Kill()
+	eventually(t, func() bool { return !alive(left) })
+}
+
+func TestProcessRunsInItsNamespace(t *testing.T) {
+	name := "fleetlingtest-process-" + strconv.Itoa(os.Getpid())
+	require.NoError(t, exec.CommandContext(t.Context(), "ip", "netns", "add", name).Run())
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "ip", "netns", "delete", name).Run() })
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/ns/net; echo $$; exec sleep 1000"}, Log: log, Namespace: name})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	eventually(t, func() bool { return strings.HasSuffix(Tail(log), "\n"+strconv.Itoa(p.Pid())) })
+	own, err := os.Readlink("/proc/self/ns/net")
+	require.NoError(t, err)
+	inside, _, _ := strings.Cut(Tail(log), "\n")
+	assert.NotEqual(t, own, inside)
+	assert.Regexp(t, `^net:\[\d+\]$`, inside)
+
+	missing, err := Start(Command{Path: "/bin/true", Log: log, Namespace: name + "-missing"})
+	require.NoError(t, err)
+	require.Error(t, missing.Wait())
+	assert.Contains(t, Tail(log), name+"-missing")
 }
 
 func TestProgramThatIsNotThereIsNamed(t *testing.T) {

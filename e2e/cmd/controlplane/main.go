@@ -1,5 +1,6 @@
-// Command controlplane builds the control plane that the demo and the suites
-// run, shows how far it is, and prints which program is which component.
+// Command controlplane builds the control plane and the CoreDNS that the demo
+// and the suites run, shows how far it is, and prints which program is which
+// component.
 package main
 
 import (
@@ -31,7 +32,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, program := range []build.Program{plane.Etcd, plane.APIServer, plane.ControllerManager} {
+	coredns, err := build.BuildCoreDNS(ctx, root, os.Stderr)
+	if err != nil {
+		return err
+	}
+	for _, program := range []build.Program{plane.Etcd, plane.APIServer, plane.ControllerManager, plane.Proxy, {coredns}} {
 		fmt.Println(strings.Join(program, " "))
 	}
 	return nil
