@@ -80,6 +80,7 @@ verify: generate $(GOFUMPT) $(STATICCHECK)
 .PHONY: generate
 generate: $(CONTROLLER_GEN)
 	$(CONTROLLER_GEN) object crd paths=./agent/api/... output:crd:dir=manifests/crds
+	$(CONTROLLER_GEN) schemapatch:manifests=$$(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)/config/crd paths=sigs.k8s.io/mcs-api/pkg/apis/... output:schemapatch:dir=manifests/crds
 
 ## control-plane: build etcd, kube-apiserver, kube-controller-manager, kube-proxy and CoreDNS, once
 .PHONY: control-plane

@@ -26,6 +26,7 @@ import (
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
 	"github.com/fleetling/fleetling/agent/desired"
 	"github.com/fleetling/fleetling/apply"
+	"github.com/fleetling/fleetling/discovery/mcs"
 	"github.com/fleetling/fleetling/sources/git"
 	"github.com/fleetling/fleetling/sources/render"
 )
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := assemble(ctx, o, mgr, fenced); err != nil {
+	if err := assemble(ctx, o, mgr, fenced, func() { stop(ErrConfigChanged) }); err != nil {
 		return err
 	}
 	if err := mgr.Add(follow); err != nil {
@@ -105,7 +106,7 @@ func (o *Options) readConfig() error {
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	return s, errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+	return s, errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), mcs.AddToScheme(s))
 }
 
 func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *fence) (manager.Manager, error) {
@@ -119,9 +120,7 @@ func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *f
 		LeaderElection: o.LeaderElect, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
 		Metrics: metricsserver.Options{BindAddress: o.config.Metrics}, HealthProbeBindAddress: o.config.Health,
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", pinName)}}},
-		}},
+		Cache: cache.Options{ByObject: cached()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", err)
@@ -129,8 +128,18 @@ func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *f
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 }
 
-// assemble makes the two loops and what wakes them.
-func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.Config) error {
+// cached are the kinds of which the caches hold less than all. A kind costs
+// nothing until it is asked for.
+func cached() map[client.Object]cache.ByObject {
+	kinds := mcs.CacheOptions()
+	kinds[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+		Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", pinName)},
+	}}
+	return kinds
+}
+
+// assemble makes the loops and what wakes them.
+func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.Config, restart func()) error {
 	core, err := typedv1.NewForConfig(fenced)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -146,21 +155,31 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 	if err != nil {
 		return err
 	}
+	status := func() *statusWriter {
+		return &statusWriter{
+			client: mgr.GetClient(), config: o.config, metrics: metrics,
+			events: eventWriter{mgr.GetEventRecorder("fleetling")}, wrote: map[string]statusObject{},
+		}
+	}
+	share := &sharing{
+		config: o.config, mgr: mgr, core: core, store: &clusterSetStore{core.ConfigMaps(Namespace)},
+		ranges: &ownRanges{mgr.GetAPIReader()}, peers: &peerWriter{status: status(), board: board, posted: pass.ring},
+		restart: restart, rung: make(chan struct{}, 1),
+	}
 	source := &sourceLoop{
-		config: o.config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.config.Interval), posted: pass.ring,
+		config: o.config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.config.Interval),
+		posted: pass.ring, listed: share.setFleet,
 		pipeline: &desired.Pipeline{
 			Fetcher: git.Fetch, Remote: o.config.Remote, DataDir: o.config.DataDir,
 			Signers: o.config.Trust.Signers, Commit: o.config.Trust.Commit, Revoked: o.config.Trust.Revoked,
 			Renderer: render.New(o.config.Remote.Limits),
 		},
 	}
-	passes := &passLoop{keeper: keeper, board: board, engine: engine, metrics: metrics, status: &statusWriter{
-		client: mgr.GetClient(), config: o.config, metrics: metrics,
-		events: eventWriter{mgr.GetEventRecorder("fleetling")}, wrote: map[string]statusObject{},
-	}}
+	passes := &passLoop{keeper: keeper, board: board, engine: engine, metrics: metrics, told: share.setStatus, status: status()}
 	return errors.Join(
 		addLoop(mgr, "source", source, look, onReconcileAt(mgr.GetCache())),
 		addLoop(mgr, "pass", passes, pass, nil),
+		mgr.Add(share),
 		mgr.Add(leaderOnly(func(ctx context.Context) error { <-ctx.Done(); engine.Close(); return nil })),
 		mgr.Add(newFollower(look.ring, o.config.Identity)),
 		onPinDeleted(ctx, mgr.GetCache(), func() { keeper.forget(); look.ring() }),

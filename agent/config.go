@@ -28,6 +28,9 @@ type Config struct {
 	Identity string
 	// DataDir holds the clone; it may be lost.
 	DataDir string
+	// RegistryCredentials is a folder, which may be missing, with what the registry
+	// of the ClusterSet asks for.
+	RegistryCredentials string
 	// Metrics and Health are addresses to listen on; "0" is off.
 	Metrics, Health string
 }
@@ -51,6 +54,7 @@ type configFile struct {
 	Identity   string       `json:"identity"`
 	DataDir    string       `json:"dataDir"`
 	Listen     listenFile   `json:"listen"`
+	Registry   registryFile `json:"registry"`
 	Limits     limitsInFile `json:"limits"`
 }
 
@@ -67,6 +71,10 @@ type trustFile struct {
 	Signers string   `json:"signers"`
 	Commit  string   `json:"commit"`
 	Revoked []string `json:"revoked"`
+}
+
+type registryFile struct {
+	Credentials string `json:"credentials"`
 }
 
 type listenFile struct {
@@ -118,6 +126,7 @@ func defaultConfigFile() configFile {
 		Trust:    trustFile{Signers: "/etc/fleetling/signers"},
 		Identity: "/etc/fleetling/identity/identity.yaml",
 		DataDir:  "/var/lib/fleetling",
+		Registry: registryFile{Credentials: "/etc/fleetling/registry"},
 		Listen:   listenFile{Metrics: ":8080", Health: ":8081"},
 		Limits: limitsInFile{
 			PackBytes:   *resource.NewQuantity(limits.PackBytes, resource.BinarySI),
@@ -137,7 +146,8 @@ func (f configFile) config() Config {
 				Files: f.Limits.Files, TreeBytes: f.Limits.TreeBytes.Value(), Depth: f.Limits.Depth,
 			},
 		},
-		Interval: f.Source.Interval.Duration, StaleAfter: f.Source.StaleAfter.Duration,
+		RegistryCredentials: f.Registry.Credentials,
+		Interval:            f.Source.Interval.Duration, StaleAfter: f.Source.StaleAfter.Duration,
 		Trust:    Trust{Signers: f.Trust.Signers, Commit: f.Trust.Commit, Revoked: f.Trust.Revoked},
 		Identity: f.Identity, DataDir: f.DataDir,
 		Metrics: f.Listen.Metrics, Health: f.Listen.Health,

@@ -30,6 +30,9 @@ type findings struct {
 	selectErr error
 	// targets are what that selection wants; nil when it is not known.
 	targets []target
+	// fleet is the fleet file of the verified revision, as soon as it could be
+	// read; it says more than what is selected here.
+	fleet *fleet.Fleet
 	// handled is the value of the annotation reconcile-at that these findings
 	// answer.
 	handled string
@@ -49,10 +52,28 @@ func (f findings) news() string {
 	return fmt.Sprintf("%v|%v|%v|%s|%v|%s|%v|%t|%s", f.told.err, f.contact, f.stale, commit, f.refusal, selection, f.selectErr, f.targets == nil, f.handled)
 }
 
-// board is where the source loop puts its findings for the pass loop.
+// board is where the other loops put their findings for the pass loop.
 type board struct {
-	mu   sync.Mutex
-	last findings
+	mu         sync.Mutex
+	last       findings
+	connection *connection
+}
+
+// connect posts what the ClusterSet's loop found, and tells whether it is news.
+func (b *board) connect(c connection) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.connection != nil && *b.connection == c {
+		return false
+	}
+	b.connection = &c
+	return true
+}
+
+func (b *board) connected() *connection {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.connection
 }
 
 func (b *board) read() findings {

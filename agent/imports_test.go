@@ -33,8 +33,10 @@ var mayImport = map[string][]string{
 	"discovery/registry/nats": {"discovery", "discovery/carriertest"},
 	"agent/api/v1alpha1":      nil,
 	"agent/desired":           {"sources", "sources/trust", "sources/fleet", "sources/git", "sources/render", "sources/gittest"},
-	"agent":                   {"agent/api/v1alpha1", "agent/desired", "sources/...", "apply/...", "discovery/..."},
-	"agent/cli":               {"agent", "agent/api/v1alpha1", "agent/desired", "sources/...", "apply/...", "discovery/..."},
+	"agent/capi":              {"sources", "sources/fleet", "sources/render"},
+	"agent/clusterset":        {"discovery/..."},
+	"agent":                   {"agent/api/v1alpha1", "agent/clusterset", "agent/desired", "sources/...", "apply/...", "discovery/..."},
+	"agent/cli":               {"agent", "agent/api/v1alpha1", "agent/capi", "agent/clusterset", "agent/desired", "sources/...", "apply/...", "discovery/..."},
 	"agent/cmd/fleetling":     {"agent", "agent/cli"},
 }
 

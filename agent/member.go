@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
+	"github.com/fleetling/fleetling/agent/clusterset"
+	"github.com/fleetling/fleetling/discovery/record"
 	"github.com/fleetling/fleetling/sources"
 )
 
@@ -16,7 +18,7 @@ import (
 // what counts.
 func (o outcome) memberConditions() []metav1.Condition {
 	source, verified, selected, applied := o.sourceReady(), o.verified(), o.selected(), o.applied()
-	all := []metav1.Condition{source, verified, selected, applied, o.snapshotKept()}
+	all := append([]metav1.Condition{source, verified, selected, applied, o.snapshotKept()}, o.connected()...)
 	if o.found.verified == nil && len(o.rollout.active) == 0 {
 		problem := firstFalse([]metav1.Condition{source, verified})
 		if problem == nil {
@@ -133,6 +135,20 @@ func (o outcome) snapshotKept() metav1.Condition {
 	return condition(v1alpha1.SnapshotKept, metav1.ConditionTrue, reasonKept, "a new Pod can repair what is applied while Git is away")
 }
 
+// connected is a condition only where there is a registry.
+func (o outcome) connected() []metav1.Condition {
+	c := o.connection
+	switch {
+	case c == nil:
+		return nil
+	case c.connected && c.reason == clusterset.ReasonConnected:
+		return []metav1.Condition{condition(v1alpha1.Connected, metav1.ConditionTrue, c.reason, c.message)}
+	case c.reason == clusterset.ReasonConnecting:
+		return []metav1.Condition{condition(v1alpha1.Connected, metav1.ConditionUnknown, c.reason, c.message)}
+	}
+	return []metav1.Condition{condition(v1alpha1.Connected, metav1.ConditionFalse, c.reason, c.message)}
+}
+
 // memberStatus is all of Member's status but for the times of its conditions.
 func (o outcome) memberStatus(config Config) v1alpha1.MemberStatus {
 	s := v1alpha1.MemberStatus{
@@ -161,6 +177,9 @@ func (o outcome) memberStatus(config Config) v1alpha1.MemberStatus {
 		s.Objects.Held += counts.Held
 	}
 	s.AddOns.Summary = fmt.Sprintf("%d/%d", s.AddOns.Ready, s.AddOns.Total)
+	if c := o.connection; c != nil {
+		s.MemberKey, s.Peers = c.key, &c.counts
+	}
 	for _, id := range o.report.Strays[:min(maxListed, len(o.report.Strays))] {
 		s.Strays = append(s.Strays, cut(id.String()))
 	}
@@ -251,4 +270,24 @@ func renderFailure(err error) v1alpha1.Failure {
 		file = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
 	return v1alpha1.Failure{Object: cut(e.Object), File: cut(file), Reason: string(e.Reason), Message: cut(e.Err.Error())}
+}
+
+// status is how this cluster is doing, for people who look at the whole fleet.
+func (o outcome) status() record.Status {
+	var s record.Status
+	for _, c := range o.memberConditions() {
+		if c.Type == v1alpha1.Ready {
+			s.Ready, s.Reason, s.Message = c.Status == metav1.ConditionTrue, c.Reason, c.Message
+		}
+	}
+	if o.found.verified != nil {
+		s.Revision = o.found.verified.Commit
+	}
+	for _, v := range o.addOns() {
+		s.AddOns++
+		if readyOf(v).Status != metav1.ConditionTrue && len(s.Failing) < maxListed {
+			s.Failing = append(s.Failing, v.name)
+		}
+	}
+	return s
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fleetling/fleetling/discovery/peer"
 	"github.com/fleetling/fleetling/sources"
 )
 
@@ -19,6 +20,7 @@ type metrics struct {
 	requests    *prometheus.CounterVec
 	repaired    *prometheus.CounterVec
 	held        prometheus.Gauge
+	peers       *prometheus.GaugeVec
 
 	lastRefusal string
 }
@@ -34,12 +36,21 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		repaired:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fleetling_drift_repaired_total", Help: "Objects that others had changed or deleted."}, []string{"addon"}),
 		held:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "fleetling_prune_held", Help: "Objects whose deletion waits for consent."}),
 	}
-	for _, c := range []prometheus.Collector{m.revision, m.lastContact, m.refused, m.duration, m.objects, m.requests, m.repaired, m.held} {
+	m.peers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fleetling_peers", Help: "Other members of the ClusterSet, by state."}, []string{"state"})
+	for _, c := range []prometheus.Collector{m.revision, m.lastContact, m.refused, m.duration, m.objects, m.requests, m.repaired, m.held, m.peers} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// peersAre takes the other members by state.
+func (m *metrics) peersAre(counts map[peer.State]int) {
+	m.peers.Reset()
+	for state, n := range counts {
+		m.peers.WithLabelValues(string(state)).Set(float64(n))
+	}
 }
 
 // timed runs a step and takes its time.

@@ -23,7 +23,9 @@ type outcome struct {
 	report   apply.Report
 	since    map[string]started
 	snapshot error
-	now      time.Time
+	// connection is nil where the fleet has no registry.
+	connection *connection
+	now        time.Time
 }
 
 // Reasons of conditions that are not a failure's.
@@ -44,6 +46,7 @@ const (
 	reasonNoStatus           = "NoStatus"
 	reasonTooLarge           = "TooLarge"
 	reasonMissing            = "Missing"
+	reasonContained          = "Contained"
 )
 
 // addOnView is what is known of one add-on.

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetling/fleetling/apply"
+	"github.com/fleetling/fleetling/discovery/record"
 )
 
 // passLoop makes the cluster what the findings say, and says what it found.
@@ -17,6 +18,8 @@ type passLoop struct {
 	engine  *apply.Engine
 	status  *statusWriter
 	metrics *metrics
+	// told takes how this cluster is doing, for the other members.
+	told func(record.Status)
 	// kept is what it remembers from one pass to the next.
 	kept passMemory
 }
@@ -58,11 +61,12 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	p.kept.ready = readyAddOns(found.targets, p.kept.active, report)
 	view := outcome{
 		found: found, rollout: plan, report: report, since: p.kept.since,
-		snapshot: p.keeper.snapshotProblem(), now: time.Now(),
+		snapshot: p.keeper.snapshotProblem(), connection: p.board.connected(), now: time.Now(),
 	}
 	if err := p.metrics.timed("report", func() error { return p.status.write(ctx, view) }); err != nil {
 		return ctrl.Result{}, err
 	}
+	p.told(view.status())
 	if len(plan.blocked) > 0 && newlyReady(before, p.kept.ready) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}

@@ -33,6 +33,8 @@ type sourceLoop struct {
 	pace     pace
 	// posted wakes the pass loop.
 	posted func()
+	// listed takes what the fleet file says of the ClusterSet.
+	listed func(f fleet.Fleet, cluster string)
 }
 
 // Reconcile looks once.
@@ -52,6 +54,9 @@ func (s *sourceLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	next.handled = asked
 	s.board.post(next)
+	if next.fleet != nil && next.told.identity != nil {
+		s.listed(*next.fleet, next.told.identity.Name)
+	}
 	if !next.sameNews(last) {
 		logNews(log.FromContext(ctx), last, next)
 		s.posted()
@@ -189,6 +194,9 @@ func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 		return err
 	})
 	debug.FreeOSMemory() // rendering is rare and takes far more than all that follows
+	if wanted.Fleet != nil {
+		next.fleet = wanted.Fleet
+	}
 	if err == nil && len(wanted.AddOns) == 0 && holdsSomething(*next, pinned) {
 		err = errNothingSelected(wanted.Selection.Cluster)
 	}

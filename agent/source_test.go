@@ -19,6 +19,7 @@ import (
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
 	"github.com/fleetling/fleetling/agent/desired"
 	"github.com/fleetling/fleetling/sources"
+	"github.com/fleetling/fleetling/sources/fleet"
 	"github.com/fleetling/fleetling/sources/git"
 	"github.com/fleetling/fleetling/sources/gittest"
 	"github.com/fleetling/fleetling/sources/render"
@@ -32,6 +33,8 @@ type fixture struct {
 	key    gittest.Key
 	loop   *sourceLoop
 	news   int
+	// listed are the fleet files that the ClusterSet was told of.
+	listed []fleet.Fleet
 }
 
 const oneAddOn = `apiVersion: config.fleetling.dev/v1alpha1
@@ -70,6 +73,7 @@ func newFixture(t *testing.T) *fixture {
 		Interval: time.Hour, StaleAfter: 24 * time.Hour, Identity: filepath.Join(identity, "identity.yaml"),
 	}
 	f.loop = &sourceLoop{
+		listed: func(listed fleet.Fleet, _ string) { f.listed = append(f.listed, listed) },
 		config: config, keeper: &keeper{pins: &pins{client: clientset.CoreV1().ConfigMaps(Namespace)}, snapshots: snapshots{clientset.CoreV1().Secrets(Namespace)}},
 		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), posted: func() { f.news++ },
 		pipeline: &desired.Pipeline{Fetcher: git.Fetch, Remote: config.Remote, DataDir: t.TempDir(), Signers: signers, Renderer: render.New(sources.DefaultLimits())},
@@ -112,6 +116,14 @@ func digestsOf(f findings) map[string]string {
 		digests[t.name] = t.content.Digest
 	}
 	return digests
+}
+
+func TestTheClusterSetIsToldOfTheFleetFile(t *testing.T) {
+	f := newFixture(t)
+	f.repo.Commit("first", f.key)
+	f.look()
+	require.NotEmpty(t, f.listed)
+	assert.Equal(t, "prod", f.listed[0].ClusterSet)
 }
 
 func TestASignedHeadBecomesTargets(t *testing.T) {

@@ -29,7 +29,7 @@ type statusWriter struct {
 	wrote map[string]statusObject
 }
 
-// statusObject is Member or AddOn.
+// statusObject is Member, AddOn or Peer.
 type statusObject interface {
 	client.Object
 	StatusConditions() *[]metav1.Condition
@@ -38,9 +38,11 @@ type statusObject interface {
 func (w *statusWriter) write(ctx context.Context, o outcome) error {
 	w.metrics.observe(o)
 	member := &v1alpha1.Member{TypeMeta: typeMeta("Member"), ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Self}, Status: o.memberStatus(w.config)}
-	if err := w.put(ctx, member, &v1alpha1.Member{}, o.now); err != nil {
+	changed, err := w.put(ctx, member, &v1alpha1.Member{}, o.now)
+	if err != nil {
 		return err
 	}
+	w.events.transitions(member, changed)
 	kept := map[string]bool{}
 	for _, v := range o.addOns() {
 		if !v.report.Selected && v.report.Inventory == 0 {
@@ -48,36 +50,37 @@ func (w *statusWriter) write(ctx context.Context, o outcome) error {
 		}
 		kept[v.name] = true
 		addOn := &v1alpha1.AddOn{TypeMeta: typeMeta("AddOn"), ObjectMeta: metav1.ObjectMeta{Name: v.name}, Status: v.addOnStatus()}
-		if err := w.put(ctx, addOn, &v1alpha1.AddOn{}, o.now); err != nil {
+		changed, err := w.put(ctx, addOn, &v1alpha1.AddOn{}, o.now)
+		if err != nil {
 			return err
 		}
+		w.events.transitions(addOn, changed)
 		w.events.changes(addOn, v.report)
 	}
 	return w.sweep(ctx, kept)
 }
 
-// put writes one object's status, and raises an event for each condition that
+// put writes one object's status, where it differs, and gives the conditions that
 // changed.
-func (w *statusWriter) put(ctx context.Context, next, old statusObject, now time.Time) error {
+func (w *statusWriter) put(ctx context.Context, next, old statusObject, now time.Time) ([]metav1.Condition, error) {
 	key := next.GetObjectKind().GroupVersionKind().Kind + "/" + next.GetName()
 	err := w.client.Get(ctx, client.ObjectKeyFromObject(next), old)
 	exists := err == nil
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read %s: %w", key, err)
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	if last := w.wrote[key]; exists && last != nil {
 		old = last
 	}
 	changed := carryTimes(*old.StatusConditions(), *next.StatusConditions(), now)
 	if exists && sameStatus(old, next) {
-		return nil
+		return nil, nil
 	}
 	if err := w.apply(ctx, next, exists); err != nil {
-		return fmt.Errorf("write status of %s: %w", key, err)
+		return nil, fmt.Errorf("write status of %s: %w", key, err)
 	}
 	w.wrote[key] = next
-	w.events.transitions(next, changed)
-	return nil
+	return changed, nil
 }
 
 func sameStatus(old, next statusObject) bool {
@@ -91,6 +94,8 @@ func sameStatus(old, next statusObject) bool {
 	case *v1alpha1.Member:
 		object.ObjectMeta = metav1.ObjectMeta{Name: name}
 	case *v1alpha1.AddOn:
+		object.ObjectMeta = metav1.ObjectMeta{Name: name}
+	case *v1alpha1.Peer:
 		object.ObjectMeta = metav1.ObjectMeta{Name: name}
 	}
 	return equality.Semantic.DeepEqual(bare, next)

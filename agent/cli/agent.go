@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ func agentCommand(world World) *cobra.Command {
 			}
 			rest.QPS = -1 // API Priority and Fairness paces us
 			rest.UserAgent = "fleetling"
+			debug.SetGCPercent(50) // memory is dearer here than the little time that this takes
 			err = agent.Run(cmd.Context(), agent.Options{
 				ConfigFile: configFile, DataDir: dataDir, Proxy: world.Proxy, REST: rest, Log: logger,
 				Hostname: world.Hostname, LeaderElect: leaderElect,

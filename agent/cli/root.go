@@ -41,7 +41,8 @@ func Run(ctx context.Context, args []string, world World) int {
 	root.SetArgs(args)
 	root.SetOut(world.Out)
 	root.SetErr(world.Err)
-	root.AddCommand(agentCommand(world), statusCommand(world), versionCommand(world))
+	root.AddCommand(agentCommand(world), statusCommand(world), fleetCommand(world), keygenCommand(world), versionCommand(world))
+	root.AddCommand(capiCommand(world))
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fleetling/fleetling/sources"
@@ -32,6 +33,8 @@ type Pipeline struct {
 
 // Wanted is what a cluster should be, as of a revision.
 type Wanted struct {
+	// Fleet is there as soon as it could be read, also beside an error.
+	Fleet     *fleet.Fleet
 	Selection fleet.Selection
 	AddOns    []AddOn
 }
@@ -101,9 +104,9 @@ func FromTree(tree fs.FS, id fleet.Identity, listed bool, renderer *render.Rende
 	}
 	selection, err := f.Select(tree, id, listed)
 	if err != nil {
-		return Wanted{}, err
+		return Wanted{Fleet: &f}, err
 	}
-	wanted := Wanted{Selection: selection}
+	wanted := Wanted{Fleet: &f, Selection: selection}
 	for _, addOn := range selection.AddOns {
 		result, err := renderer.Render(tree, render.Request{
 			AddOn: addOn.Name, Path: addOn.Path, Components: addOn.Components, Substitute: addOn.Substitute,
@@ -113,4 +116,52 @@ func FromTree(tree fs.FS, id fleet.Identity, listed bool, renderer *render.Rende
 		})
 	}
 	return wanted, nil
+}
+
+// Fleet reads the fleet file of a verified revision.
+func (p *Pipeline) Fleet(ctx context.Context, v trust.Verified) (fleet.Fleet, error) {
+	repo, err := git.Open(p.dir(), p.Remote.Limits)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	defer func() { _ = repo.Close() }()
+	tree, err := repo.Tree(ctx, v.Tree)
+	if err != nil {
+		return fleet.Fleet{}, err
+	}
+	return fleet.Read(tree)
+}
+
+// Line gives the commits of the first-parent line from a head on, at most most of
+// them, each with its distance from the head.
+func (p *Pipeline) Line(ctx context.Context, head string, most int) (map[string]int, error) {
+	repo, err := git.Open(p.dir(), p.Remote.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = repo.Close() }()
+	line := map[string]int{}
+	for commit := head; commit != "" && len(line) < most; {
+		line[commit] = len(line)
+		raw, err := repo.Commit(ctx, commit)
+		if err != nil {
+			return nil, err
+		}
+		commit = firstParent(raw)
+	}
+	return line, nil
+}
+
+// firstParent is "" for a commit without parents.
+func firstParent(raw []byte) string {
+	for line := range strings.Lines(string(raw)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if key == "parent" {
+			return value
+		}
+		if key != "tree" {
+			break
+		}
+	}
+	return ""
 }

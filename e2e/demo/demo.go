@@ -12,7 +12,7 @@ import (
 
 // demo is what the steps hand on to each other.
 type demo struct {
-	scope
+	world.Scope
 	out io.Writer
 	// assets is KUBEBUILDER_ASSETS.
 	assets string

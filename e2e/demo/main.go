@@ -22,7 +22,7 @@ func run() int {
 	// What goes wrong comes as an error; the clients' own words would only be in the way.
 	log.SetLogger(logr.Discard())
 	d := &demo{out: os.Stdout, assets: os.Getenv("KUBEBUILDER_ASSETS")}
-	defer d.cleanUp()
+	defer d.CleanUp()
 	steps := d.steps()
 	if os.Getenv("KEEP") == "1" {
 		steps = append(steps, step{"Everything keeps running", d.keep})

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/fleetling/fleetling/e2e/world"
 )
 
 // step is one thing that the demo shows.
@@ -36,7 +38,7 @@ func attempt(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		switch failure := recover().(type) {
 		case nil:
-		case fatal:
+		case world.Fatal:
 			err = errors.New(string(failure))
 		default:
 			panic(failure)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fleetling/fleetling/e2e/world"
 )
 
 func TestStepsAreTakenInOrderWithTheirNumbers(t *testing.T) {
@@ -24,7 +26,7 @@ func TestStepsAreTakenInOrderWithTheirNumbers(t *testing.T) {
 }
 
 func TestStepThatFailsIsTheLast(t *testing.T) {
-	s := &scope{}
+	s := &world.Scope{}
 	for name, run := range map[string]func(context.Context) error{
 		"by its error":  func(context.Context) error { return errors.New("it is: bad") },
 		"by its Fatalf": func(context.Context) error { s.Fatalf("it is: %s", "bad"); return nil },
@@ -48,7 +50,7 @@ func TestPanicOfAStepIsNotSwallowed(t *testing.T) {
 }
 
 func TestScopeIsUndoneInReverse(t *testing.T) {
-	var s scope
+	var s world.Scope
 	var order []string
 	s.Cleanup(func() { order = append(order, "first") })
 	dir := s.TempDir()
@@ -56,8 +58,8 @@ func TestScopeIsUndoneInReverse(t *testing.T) {
 		assert.DirExists(t, dir, "it was made before")
 		order = append(order, "last")
 	})
-	s.cleanUp()
-	s.cleanUp()
+	s.CleanUp()
+	s.CleanUp()
 	assert.Equal(t, []string{"last", "first"}, order)
 	assert.NoDirExists(t, dir)
 }

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
@@ -46,6 +49,12 @@ type MemberOptions struct {
 	Node netip.Prefix
 	// Proxied puts a proxy between agent and API server.
 	Proxied bool
+	// Cluster is one that runs already; nil is a new one.
+	Cluster *cluster.Cluster
+	// Namespace is the network namespace of the agent; empty is the host's.
+	Namespace string
+	// MemberKey is the private key that the agent finds; nil has it make one.
+	MemberKey []byte
 }
 
 // Member is a cluster that follows a fleet repository.
@@ -74,16 +83,26 @@ func Join(ctx context.Context, t gittest.T, host *cluster.Host, options MemberOp
 // Prepare is Join without the agent.
 func Prepare(ctx context.Context, t gittest.T, host *cluster.Host, options MemberOptions) *Member {
 	t.Helper()
-	started, err := host.Start(ctx, cluster.Options{Name: options.Name})
-	must(t, err)
-	t.Cleanup(started.Stop)
+	started := options.Cluster
+	if started == nil {
+		var err error
+		started, err = host.Start(ctx, cluster.Options{Name: options.Name})
+		must(t, err)
+		t.Cleanup(started.Stop)
+	}
 	m := &Member{Cluster: started, options: options, dir: t.TempDir(), t: t}
 	scheme := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(scheme))
-	must(t, v1alpha1.AddToScheme(scheme))
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), mcsv1beta1.Install(scheme)))
+	var err error
 	m.Client, err = client.New(started.Config(), client.Options{Scheme: scheme})
 	must(t, err)
 	must(t, install(ctx, m.Client))
+	if options.MemberKey != nil {
+		must(t, m.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "fleetling-member-key", Namespace: Namespace},
+			Data:       map[string][]byte{"identity": options.MemberKey},
+		}))
+	}
 	if options.Node.IsValid() {
 		n, err := node.Start(ctx, started.Config(), node.Options{Name: options.Name + "-node", PodCIDR: options.Node})
 		must(t, err)
@@ -110,7 +129,7 @@ func (m *Member) StartAgent(ctx context.Context) {
 	must(m.t, os.WriteFile(m.path("kubeconfig"), kubeconfig, 0o600))
 	m.Agent, err = harness.StartAgent(harness.AgentOptions{
 		Binary: binary, Config: m.path("config.yaml"), Kubeconfig: m.path("kubeconfig"), DataDir: m.path("data"),
-		Log: m.path("agent.log"),
+		Log: m.path("agent.log"), Namespace: m.options.Namespace,
 	})
 	must(m.t, err)
 	m.t.Cleanup(m.Agent.Kill9)

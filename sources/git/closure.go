@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -16,16 +17,22 @@ type closure struct {
 	seen  map[plumbing.Hash]plumbing.ObjectType
 }
 
-// checkClosure walks from head over all that came in the pack fresh: commits,
+// checkClosure walks from the heads over all that came in the pack fresh: commits,
 // their parents, their trees, the files in these. What is in an older pack was
 // checked when that one came, so being there is enough. Without a fresh pack it
-// walks over everything: head may never have been one.
-func checkClosure(ctx context.Context, s *store, fresh *pack, head plumbing.Hash) error {
+// walks over everything: a head may never have been one.
+func checkClosure(ctx context.Context, s *store, fresh *pack, heads ...plumbing.Hash) error {
+	_, err := reach(ctx, s, fresh, heads...)
+	return err
+}
+
+// reach is checkClosure that gives all that it saw.
+func reach(ctx context.Context, s *store, fresh *pack, heads ...plumbing.Hash) (map[plumbing.Hash]plumbing.ObjectType, error) {
 	c := &closure{store: s, fresh: fresh, seen: map[plumbing.Hash]plumbing.ObjectType{}}
-	commits, trees := []plumbing.Hash{head}, []plumbing.Hash(nil)
+	commits, trees := slices.Clone(heads), []plumbing.Hash(nil)
 	for len(commits)+len(trees) > 0 {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		var err error
 		if n := len(trees); n > 0 { // trees first: the list stays as short as it can
@@ -36,10 +43,10 @@ func checkClosure(ctx context.Context, s *store, fresh *pack, head plumbing.Hash
 			commits, trees, err = c.commit(id, commits[:len(commits)-1])
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return c.seen, nil
 }
 
 // news says whether an object has to be read. It is an error where it is

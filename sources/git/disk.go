@@ -30,9 +30,21 @@ type disk struct {
 	packs []string
 }
 
-// openDisk looks at what is cheap to look at. Any error means that the folder
-// can't be used and is to be replaced.
-func openDisk(dir string) (_ *disk, err error) {
+// openDisk opens a repository with a head. Any error means that the folder can't
+// be used and is to be replaced.
+func openDisk(dir string) (*disk, error) {
+	d, err := openPacks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if d.head, err = readHead(d.root); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// openPacks looks at what is cheap to look at.
+func openPacks(dir string) (_ *disk, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -46,9 +58,6 @@ func openDisk(dir string) (_ *disk, err error) {
 		return nil, fmt.Errorf("%s: %w", dir, errDamaged)
 	}
 	d := &disk{root: root}
-	if d.head, err = readHead(root); err != nil {
-		return nil, err
-	}
 	if d.packs, err = readPackList(root); err != nil {
 		return nil, err
 	}
@@ -93,7 +102,7 @@ func replaceDisk(dir, next string) error {
 }
 
 func readHead(root *os.Root) (plumbing.Hash, error) {
-	text, err := readBounded(root, headFile)
+	text, err := readBounded(root, headFile, maxList)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
@@ -111,7 +120,7 @@ func (d *disk) close() error { return d.root.Close() }
 
 // readPackList reads git's own list: lines "P pack-ID.pack".
 func readPackList(root *os.Root) ([]string, error) {
-	text, err := readBounded(root, packList)
+	text, err := readBounded(root, packList, maxList)
 	if err != nil {
 		return nil, err
 	}
@@ -199,13 +208,13 @@ func writeFile(root *os.Root, name string, fill func(io.Writer) error) error {
 	return root.Rename(next, name)
 }
 
-func readBounded(root *os.Root, name string) (string, error) {
+func readBounded(root *os.Root, name string, limit int64) (string, error) {
 	file, err := root.Open(name)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxList))
+	text, err := io.ReadAll(io.LimitReader(file, limit))
 	return string(text), err
 }
 

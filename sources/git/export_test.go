@@ -88,7 +88,7 @@ func Origin(r Remote, next http.RoundTripper) http.RoundTripper {
 	if err != nil {
 		panic(err)
 	}
-	return &origin{endpoint: e, next: next}
+	return &origin{endpoint: e, service: uploadPack, next: next}
 }
 
 // Misindex makes the index of the only pack in dir say of each object that it

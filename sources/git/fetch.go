@@ -144,11 +144,11 @@ func (f *fetch) talk(ctx context.Context, w *wire, fresh bool) (Result, error) {
 	return result, err
 }
 
-func (f *fetch) connect(ctx context.Context, w *wire) (session, error) {
-	if f.url.Scheme == "ssh" {
-		return f.connectSSH(ctx, w)
+func (e *endpoint) connect(ctx context.Context, w *wire) (session, error) {
+	if e.url.Scheme == "ssh" {
+		return e.connectSSH(ctx, w, uploadPack)
 	}
-	return f.connectHTTP(w)
+	return e.connectHTTP(w)
 }
 
 // question is what is asked of the server: its commit head.

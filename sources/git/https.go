@@ -15,7 +15,12 @@ import (
 	"github.com/fleetling/fleetling/sources"
 )
 
-const maxHeaderBytes = 64 << 10
+const (
+	maxHeaderBytes = 64 << 10
+	// uploadPack and receivePack are the programs, and the services, of git.
+	uploadPack  = "git-upload-pack"
+	receivePack = "git-receive-pack"
+)
 
 // session is what Fetch needs of a transport. go-git's http session and our ssh
 // session are ones.
@@ -26,6 +31,16 @@ type session interface {
 }
 
 func (e *endpoint) connectHTTP(w *wire) (session, error) {
+	client, err := e.httpClient(w, uploadPack)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewUploadPackSession(e.transportEndpoint(), nil)
+}
+
+// httpClient speaks to one of the two services of git: the other one's answers
+// are refused.
+func (e *endpoint) httpClient(w *wire, service string) (transport.Transport, error) {
 	config, err := e.tlsConfig()
 	if err != nil {
 		return nil, err
@@ -41,7 +56,7 @@ func (e *endpoint) connectHTTP(w *wire) (session, error) {
 		return new(tls.Certificate), nil // none
 	}
 	proxy := e.Proxy.ProxyFunc()
-	client := &http.Client{Transport: &origin{endpoint: e, next: &http.Transport{
+	client := &http.Client{Transport: &origin{endpoint: e, service: service, next: &http.Transport{
 		Proxy:                  func(req *http.Request) (*url.URL, error) { return proxy(req.URL) },
 		DialContext:            w.dial,
 		TLSClientConfig:        config,
@@ -51,12 +66,16 @@ func (e *endpoint) connectHTTP(w *wire) (session, error) {
 			return e.judgeProxy(proxy, res)
 		},
 	}}}
-	return githttp.NewClientWithOptions(client, nil).NewUploadPackSession(&transport.Endpoint{
+	return githttp.NewClientWithOptions(client, nil), nil
+}
+
+func (e *endpoint) transportEndpoint() *transport.Endpoint {
+	return &transport.Endpoint{
 		Protocol: e.url.Scheme,
 		Host:     strings.TrimSuffix(e.url.Host, ":"+e.url.Port()),
 		Port:     e.port(),
 		Path:     strings.TrimSuffix(e.url.EscapedPath(), "/"),
-	}, nil)
+	}
 }
 
 // origin lets requests go to one scheme, host and port only, adds the
@@ -64,6 +83,7 @@ func (e *endpoint) connectHTTP(w *wire) (session, error) {
 // that no answer's body is ever read for an error text.
 type origin struct {
 	endpoint *endpoint
+	service  string
 	next     http.RoundTripper
 }
 
@@ -108,7 +128,7 @@ func (o *origin) judge(req *http.Request, res *http.Response) error {
 	case code == http.StatusUnauthorized && e.secrets.authorization() == "":
 		return e.fail(sources.AuthenticationFailed, nil, "the server asks for credentials (401): put username and password, or bearerToken, into the credentials folder; some servers answer so where the repository does not exist")
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return e.fail(sources.AuthenticationFailed, nil, "the server refused the credentials (%d): check that they are valid and may read this repository", code)
+		return e.fail(sources.AuthenticationFailed, nil, "the server refused the credentials (%d): check that they are valid and may %s this repository", code, e.may)
 	case code == http.StatusNotFound:
 		return e.fail(sources.Unreachable, nil, "the server knows no such repository (404): check the URL, and that the credentials may read it")
 	case code >= 300 && code < 400:
@@ -121,9 +141,9 @@ func (o *origin) judge(req *http.Request, res *http.Response) error {
 // judgeType keeps login pages and servers without the smart protocol from being
 // read as git. git does the same.
 func (o *origin) judgeType(req *http.Request, res *http.Response) error {
-	want := "application/x-git-upload-pack-advertisement"
+	want := "application/x-" + o.service + "-advertisement"
 	if req.Method == http.MethodPost {
-		want = "application/x-git-upload-pack-result"
+		want = "application/x-" + o.service + "-result"
 	}
 	if res.Header.Get("Content-Type") != want {
 		return o.endpoint.fail(sources.Unreachable, nil, "the answer is not git's smart http protocol: check that the URL is what `git clone` takes, and that no login page or proxy answers instead")

@@ -66,8 +66,16 @@ func receive(ctx context.Context, root *os.Root, r io.Reader, limits sources.Lim
 	if err != nil || len(places) == 0 {
 		return incoming{}, errors.Join(err, file.Close())
 	}
+	if err := checkEnd(file, packName(checksum)); err != nil {
+		return incoming{}, errors.Join(err, file.Close())
+	}
+	return add(ctx, root, file, places, checksum, limits, s)
+}
+
+// add indexes a pack that was written down, and adds it to s. It takes over file.
+func add(ctx context.Context, root *os.Root, file *os.File, places []place, checksum plumbing.Hash, limits sources.Limits, s *store) (incoming, error) {
 	in := incoming{name: packName(checksum), objects: len(places)}
-	if err := errors.Join(checkEnd(file, in.name), file.Sync()); err != nil {
+	if err := file.Sync(); err != nil {
 		return incoming{}, errors.Join(err, file.Close())
 	}
 	index, err := indexPack(ctx, file, checksum, places, limits)

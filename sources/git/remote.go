@@ -48,16 +48,22 @@ func (r Remote) Validate() error {
 // endpoint is a validated Remote with its credentials read.
 type endpoint struct {
 	Remote
+	doing   string // what an error begins with: "fetch BRANCH"
+	may     string // what the credentials must allow: "read", "write"
 	url     *url.URL
 	secrets secrets
 }
 
 func (r Remote) open() (*endpoint, error) {
+	return r.openTo("fetch "+r.Branch, "read")
+}
+
+func (r Remote) openTo(doing, may string) (*endpoint, error) {
 	u, err := parseURL(r.URL)
 	if err != nil {
 		return nil, &sources.Error{Reason: sources.Unreachable, Err: fmt.Errorf("source URL: %w", err)}
 	}
-	e := &endpoint{Remote: r, url: u}
+	e := &endpoint{Remote: r, doing: doing, may: may, url: u}
 	if err := checkBranch(r.Branch); err != nil {
 		return nil, &sources.Error{Reason: sources.BranchNotFound, Err: fmt.Errorf("source branch: %w", err)}
 	}
@@ -203,7 +209,7 @@ func (e *endpoint) port() int {
 // cause is only given where its text can hold neither a secret nor what the
 // server sent.
 func (e *endpoint) fail(reason sources.Reason, cause error, format string, args ...any) error {
-	err := fmt.Errorf("fetch %s of %s: %s", e.Branch, e.place(), fmt.Sprintf(format, args...))
+	err := fmt.Errorf("%s of %s: %s", e.doing, e.place(), fmt.Sprintf(format, args...))
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/fleetling/fleetling/sources"
 )
 
-// sshSession runs git-upload-pack on the other side.
+// sshSession runs git-upload-pack or git-receive-pack on the other side.
 type sshSession struct {
 	client *ssh.Client
 	in     io.WriteCloser
@@ -28,7 +28,7 @@ type sshSession struct {
 }
 
 // connectSSH blocks until the server answers or the wire is closed.
-func (e *endpoint) connectSSH(ctx context.Context, w *wire) (session, error) {
+func (e *endpoint) connectSSH(ctx context.Context, w *wire, program string) (*sshSession, error) {
 	config, err := e.sshConfig()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (e *endpoint) connectSSH(ctx context.Context, w *wire) (session, error) {
 		return nil, e.judgeHandshake(err, trusted.Load(), w)
 	}
 	client := ssh.NewClient(c, channels, requests)
-	s, err := e.startUploadPack(client)
+	s, err := e.start(client, program)
 	if err != nil {
 		return nil, errors.Join(err, hangUp(client))
 	}
@@ -105,16 +105,16 @@ func (e *endpoint) judgeHandshake(err error, trusted bool, w *wire) error {
 		return e.fail(sources.Unreachable, nil, "the server knows no algorithm that is still secure: update the server")
 	}
 	if trusted && w.failure() == nil {
-		return e.fail(sources.AuthenticationFailed, nil, "the server refused the key in the file identity: add its public key to those that may read this repository, and check the user in the URL")
+		return e.fail(sources.AuthenticationFailed, nil, "the server refused the key in the file identity: add its public key to those that may %s this repository, and check the user in the URL", e.may)
 	}
 	return err
 }
 
-func (e *endpoint) startUploadPack(client *ssh.Client) (*sshSession, error) {
+func (e *endpoint) start(client *ssh.Client, program string) (*sshSession, error) {
 	s := &sshSession{client: client}
 	session, err := client.NewSession()
 	if err != nil {
-		return nil, e.fail(sources.Unreachable, nil, "the server opens no session: it must let this key run git-upload-pack")
+		return nil, e.fail(sources.Unreachable, nil, "the server opens no session: it must let this key run %s", program)
 	}
 	if s.in, err = session.StdinPipe(); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (e *endpoint) startUploadPack(client *ssh.Client) (*sshSession, error) {
 		return nil, err
 	}
 	// checkPath lets no quote through.
-	if err := session.Start("git-upload-pack '" + e.url.Path + "'"); err != nil {
-		return nil, e.fail(sources.Unreachable, nil, "the server does not run git-upload-pack for this key")
+	if err := session.Start(program + " '" + e.url.Path + "'"); err != nil {
+		return nil, e.fail(sources.Unreachable, nil, "the server does not run %s for this key", program)
 	}
 	return s, nil
 }
@@ -164,7 +164,18 @@ func (s *sshSession) UploadPack(_ context.Context, req *packp.UploadPackRequest)
 	return res, nil
 }
 
-// Close ends git-upload-pack in order where nothing was asked of it, and returns
+// ReceivePack sends a pack and gives what the server says of each branch. What
+// bounds it is the wire.
+func (s *sshSession) ReceivePack(_ context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	s.asked = true
+	if err := errors.Join(req.Encode(s.in), s.in.Close()); err != nil {
+		return nil, err
+	}
+	report := packp.NewReportStatus()
+	return report, report.Decode(s.out)
+}
+
+// Close ends the program in order where nothing was asked of it, and returns
 // when all that the connection started has ended.
 func (s *sshSession) Close() error {
 	if !s.asked {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -28,6 +29,8 @@ type HTTPOptions struct {
 	Username, Password string
 	// BearerToken is demanded where it is set.
 	BearerToken string
+	// Push lets everybody push who may read.
+	Push bool
 	// ClientCertificate demands one of the server's own authority.
 	ClientCertificate bool
 }
@@ -68,6 +71,7 @@ func ServeHTTP(t T, dir string, options HTTPOptions) *HTTPServer {
 		Root: repositoryPath,
 		Env: []string{
 			"GIT_PROJECT_ROOT=" + gitDir(dir), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + t.TempDir(),
+			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=" + strconv.FormatBool(options.Push),
 		},
 		Stderr: io.Discard, Logger: quiet(),
 	}

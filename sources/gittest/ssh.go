@@ -37,11 +37,14 @@ type SSHOptions struct {
 	HostKeys []string
 	// Authorized is an authorized_keys line. "" lets every key in.
 	Authorized string
+	// Push lets everybody push who may read.
+	Push bool
 	// Stall is where it stops answering.
 	Stall Stall
 }
 
-// SSHServer runs `git-upload-pack` for one repository, whatever path is asked.
+// SSHServer runs `git-upload-pack`, and `git-receive-pack` where it may, for one
+// repository, whatever path is asked.
 type SSHServer struct {
 	// URL is that of the repository.
 	URL string
@@ -211,11 +214,12 @@ func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 }
 
 func (s *SSHServer) run(channel ssh.Channel, command string) uint32 {
-	if !strings.HasPrefix(command, "git-upload-pack ") {
+	program, _, _ := strings.Cut(command, " ")
+	if program != "git-upload-pack" && (program != "git-receive-pack" || !s.options.Push) {
 		_, _ = io.WriteString(channel.Stderr(), "not allowed\n")
 		return 128
 	}
-	cmd := exec.CommandContext(context.Background(), "git-upload-pack", s.dir)
+	cmd := exec.CommandContext(context.Background(), program, s.dir)
 	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -41,6 +41,8 @@ const (
 const (
 	// Trusted: its last record was taken.
 	Trusted = "Trusted"
+	// Fresh: its lease runs.
+	Fresh = "Fresh"
 	// Contained: all that its record says is allowed to it: namespaces and
 	// addresses.
 	Contained = "Contained"
