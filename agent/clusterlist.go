@@ -12,7 +12,7 @@ import (
 func listOf(f fleet.Fleet, cluster string) clusterset.List {
 	list := clusterset.List{ClusterSet: f.ClusterSet, Cluster: cluster, Policy: policyOf(f)}
 	if f.Registry != nil {
-		list.Registry = &clusterset.Registry{Git: f.Registry.Git, NATS: f.Registry.NATS}
+		list.Registry = &clusterset.Registry{Git: f.Registry.Git, NATS: f.Registry.NATS, Bucket: f.Registry.Bucket}
 	}
 	for _, c := range f.Clusters {
 		list.Entries = append(list.Entries, peer.Entry{Name: c.Name, Keys: c.MemberKeys, Ranges: c.Ranges()})

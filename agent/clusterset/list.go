@@ -8,11 +8,13 @@ import (
 	"github.com/fleetling/fleetling/discovery/peer"
 )
 
-// Registry is where the members of a ClusterSet put their records; one of the
-// fields is set.
+// Registry is where the members of a ClusterSet put their records; Git or
+// NATS is set.
 type Registry struct {
 	Git  string   `json:"git,omitempty"`
 	NATS []string `json:"nats,omitempty"`
+	// Bucket is that of NATS.
+	Bucket string `json:"bucket,omitempty"`
 }
 
 // List is what the signed fleet repository says of the ClusterSet.

@@ -82,10 +82,10 @@ type seen struct {
 	// say is not in it.
 	unread, unpublished error
 	// left is what of the own exports no record can hold.
-	left error
-	touched             map[string]bool
-	all                 bool
-	events              []peer.Event
+	left    error
+	touched map[string]bool
+	all     bool
+	events  []peer.Event
 	// reported is the last report that was taken, and views the last one of each.
 	reported Report
 	views    map[string]peer.View
@@ -169,6 +169,7 @@ func (l *Loop) apply(list List) {
 	services := l.peers.Services()
 	l.mu.Unlock()
 	l.seen.all, l.seen.listed = true, true
+	l.own.dirty = true // another policy may allow other exports
 	l.seen.events = append(l.seen.events, out.Events...)
 	l.config.Wake(keys(services)...)
 	l.config.Wake(keys(out.Changed)...)

@@ -256,6 +256,35 @@ func TestARegistryThatIsAwayOrWipedChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAnotherPolicyHasTheOwnExportsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		east := w.join("east", peer.Memory{})
+		east.shares = []mcs.Share{share("10.1.0.7")}
+		east.Changed()
+		after(15 * time.Second)
+		exported, woken := east.shares, east.woken[catalog]
+		require.True(t, east.Published(catalog, exported[0].Export))
+
+		list := w.listFor("east")
+		list.Policy = peer.Policy{Rules: []peer.Rule{{Namespace: "shop"}}}
+		east.shares = nil // which the importer makes of it
+		east.SetList(list)
+		after(time.Second)
+		assert.False(t, east.Permitted("shop"))
+		assert.False(t, east.Published(catalog, exported[0].Export), "long before it is renewed")
+		assert.Greater(t, east.woken[catalog], woken, "the conditions of the export have to say so")
+
+		woken = east.woken[catalog]
+		east.shares = exported
+		east.SetList(w.listFor("east"))
+		after(time.Second)
+		assert.True(t, east.Published(catalog, exported[0].Export))
+		assert.Greater(t, east.woken[catalog], woken)
+		east.stop()
+	})
+}
+
 func TestAWipedRegistryIsFilledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

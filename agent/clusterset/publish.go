@@ -189,12 +189,14 @@ func (l *Loop) announce(shares []mcs.Share) {
 			changed = append(changed, key)
 		}
 	}
-	same := maps.Equal(l.published, next)
+	for key := range l.published {
+		if _, still := next[key]; !still {
+			changed = append(changed, key)
+		}
+	}
 	l.published = next
 	l.mu.Unlock()
-	if !same {
-		l.config.Wake(changed...)
-	}
+	l.config.Wake(changed...)
 }
 
 // exportDigest is of what an export says but for its endpoints.

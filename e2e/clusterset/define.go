@@ -4,14 +4,25 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetling/fleetling/e2e/build"
 	"github.com/fleetling/fleetling/e2e/harness"
 )
+
+// definitions gives the files of manifests/ that hold the MCS API's kinds.
+func definitions() ([]string, error) {
+	root, err := build.Root()
+	if err != nil {
+		return nil, err
+	}
+	return filepath.Glob(filepath.Join(root, "manifests", "crds", "multicluster.x-k8s.io_*.yaml"))
+}
 
 // define applies CustomResourceDefinitions, one to a file, and waits until they are served.
 func define(ctx context.Context, config *rest.Config, files []string) error {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetling/fleetling/e2e/build"
 	"github.com/fleetling/fleetling/e2e/clusterset"
 	"github.com/fleetling/fleetling/e2e/harness"
 )
@@ -42,12 +40,8 @@ func run(m *testing.M) (code int) {
 		return fail(err)
 	}
 	defer host.Stop()
-	definitions, err := definitions()
-	if err != nil {
-		return fail(err)
-	}
 	set, err = clusterset.Start(ctx, host, clusterset.Options{
-		Names: []string{"eu", "us", "ap"}, Definitions: definitions, Progress: os.Stderr,
+		Names: []string{"eu", "us", "ap"}, Progress: os.Stderr,
 	})
 	if err != nil {
 		return fail(err)
@@ -58,15 +52,6 @@ func run(m *testing.M) (code int) {
 		}
 	}()
 	return m.Run()
-}
-
-// definitions gives the files of the MCS API.
-func definitions() ([]string, error) {
-	root, err := build.Root()
-	if err != nil {
-		return nil, err
-	}
-	return filepath.Glob(filepath.Join(root, "manifests", "crds", "multicluster.x-k8s.io_*.yaml"))
 }
 
 func fail(err error) int {

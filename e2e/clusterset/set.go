@@ -20,8 +20,6 @@ import (
 type Options struct {
 	// Names are the clusters'.
 	Names []string
-	// Definitions are files of YAML with the CustomResourceDefinitions of the MCS API.
-	Definitions []string
 	// Progress is told what is up, a line each; nil is nobody.
 	Progress io.Writer
 }
@@ -106,6 +104,10 @@ func (s *Set) start(ctx context.Context, host *cluster.Host, options Options) er
 	if err != nil {
 		return err
 	}
+	definitions, err := definitions()
+	if err != nil {
+		return err
+	}
 	if s.dir, err = os.MkdirTemp("", "fleetling-clusterset-"); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (s *Set) start(ctx context.Context, host *cluster.Host, options Options) er
 		c := &Cluster{Site: site, name: name, dir: s.dir, programs: programs, progress: s.progress}
 		s.Clusters = append(s.Clusters, c)
 		group.Go(func() error {
-			if err := c.start(starting, host, options.Definitions); err != nil {
+			if err := c.start(starting, host, definitions); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil

@@ -21,6 +21,9 @@ func (d *demo) buildPrograms(ctx context.Context) error {
 	for _, program := range []build.Program{d.programs.Etcd, d.programs.APIServer, d.programs.ControllerManager} {
 		d.printf("%s", strings.Join(program, " "))
 	}
+	if _, err := build.BuildCoreDNS(ctx, root, d.out); err != nil {
+		return err
+	}
 	binary, err := harness.Binary(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fleetling/fleetling/e2e/build"
+	"github.com/fleetling/fleetling/e2e/clusterset"
 	"github.com/fleetling/fleetling/e2e/world"
 )
 
@@ -18,7 +19,10 @@ type demo struct {
 	assets string
 
 	programs build.ControlPlane
+	set      *clusterset.Set
 	fleet    *world.Fleet
+	// keys are the member keys, by cluster.
+	keys map[string][]byte
 	// head is the newest signed commit.
 	head    string
 	members []*world.Member
@@ -28,8 +32,9 @@ type demo struct {
 func (d *demo) steps() []step {
 	return []step{
 		{"The programs: a control plane from Go modules, and fleetling", d.buildPrograms},
+		{"Two clusters start", d.startClusters},
 		{"A fleet repository, signed", d.makeFleet},
-		{"Two clusters start, manifests/ is installed in them", d.startClusters},
+		{"manifests/ is installed in both", d.install},
 		{"Each has one node", d.showNodes},
 		{"Two agents join: they check who signed", d.joinAgents},
 		{"Two regions, two overlays", d.showOverlays},
@@ -39,6 +44,9 @@ func (d *demo) steps() []step {
 		{"The policies refuse Pods", d.refusePods},
 		{"Changes by hand are repaired", d.repairByHand},
 		{"Members and add-ons", d.showStatus},
+		{"A Service of prod-ap-south answers in prod-eu-west", d.shareService},
+		{"The whole fleet, seen from one cluster", d.showFleet},
+		{"prod-eu-west is cut off from the registry: nothing changes there", d.cutRegistry},
 	}
 }
 

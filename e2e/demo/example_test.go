@@ -2,7 +2,6 @@ package main
 
 import (
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +115,7 @@ func bundles(t *testing.T, tree fs.FS, s site) map[string]bundle {
 	entry, listed := f.Cluster(s.name)
 	require.True(t, listed, s.name)
 	require.Len(t, entry.PodCIDRs, 1)
-	assert.True(t, entry.PodCIDRs[0].Contains(netip.MustParsePrefix(s.pods).Addr()), "%s: %s", s.name, s.pods)
+	assert.Equal(t, exampleRange(s.name), entry.PodCIDRs[0].String())
 	selection, err := f.Select(tree, s.identity(), true)
 	require.NoError(t, err)
 	assert.Empty(t, selection.Differs)
@@ -129,7 +128,7 @@ func bundles(t *testing.T, tree fs.FS, s site) map[string]bundle {
 		assert.Empty(t, result.Warnings, a.Name)
 		all[a.Name], names = bundle{a.Path, result.Digest, result.Objects}, append(names, a.Name)
 	}
-	assert.Equal(t, []string{"policies", "rbac", "backups", platform, "tenants"}, names)
+	assert.Equal(t, []string{"policies", "rbac", "clusterset-dns", "backups", platform, "tenants"}, names)
 	return all
 }
 

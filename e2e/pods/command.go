@@ -33,7 +33,10 @@ func known(image string) bool {
 	if colon := strings.LastIndexByte(repository, ':'); colon > strings.LastIndexByte(repository, '/') {
 		repository = repository[:colon]
 	}
-	return slices.Contains([]string{"alpine/socat", "nicolaka/netshoot"}, strings.TrimPrefix(repository, "docker.io/"))
+	for _, registry := range []string{"docker.io/", "registry.example.com/"} {
+		repository = strings.TrimPrefix(repository, registry)
+	}
+	return slices.Contains([]string{"alpine/socat", "nicolaka/netshoot"}, repository)
 }
 
 // command is a container as a process of this machine.

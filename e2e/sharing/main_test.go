@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetling/fleetling/discovery/record"
-	"github.com/fleetling/fleetling/e2e/build"
 	"github.com/fleetling/fleetling/e2e/cluster"
 	"github.com/fleetling/fleetling/e2e/clusterset"
 	"github.com/fleetling/fleetling/e2e/harness"
@@ -68,30 +65,21 @@ func (w *fleetWorld) start(ctx context.Context) {
 	host, err := harness.NewHost(ctx)
 	w.must(err)
 	w.Cleanup(host.Stop)
-	root, err := build.Root()
-	w.must(err)
-	definitions, err := filepath.Glob(filepath.Join(root, "manifests", "crds", "multicluster.x-k8s.io_*.yaml"))
-	w.must(err)
-	w.set, err = clusterset.Start(ctx, host, clusterset.Options{Names: names, Definitions: definitions, Progress: os.Stderr})
+	w.set, err = clusterset.Start(ctx, host, clusterset.Options{Names: names, Progress: os.Stderr})
 	w.must(err)
 	w.Cleanup(func() {
 		if err := w.set.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	})
-	w.serve(ctx)
+	w.serve()
 	w.join(ctx, host)
 }
 
 // serve makes fleet and registry repositories, at the hub.
-func (w *fleetWorld) serve(ctx context.Context) {
+func (w *fleetWorld) serve() {
 	w.fleet = world.NewFleet(w)
-	bare := w.TempDir()
-	out, err := exec.CommandContext(ctx, "git", "init", "-q", "--bare", bare).CombinedOutput()
-	if err != nil {
-		w.Fatalf("registry: %v: %s", err, out)
-	}
-	w.registry = gittest.ServeHTTP(w, bare, gittest.HTTPOptions{Push: true})
+	w.registry = world.NewRegistry(w)
 }
 
 // at gives a URL as clusters see it.

@@ -73,6 +73,30 @@ func (s *side) unexport(name string) {
 func (s *side) backend(name string, replicas int32, edit func(*corev1.Service)) {
 	s.T.Helper()
 	labels := map[string]string{"app": name}
+	require.NoError(s.T, s.Client.Create(s.Context(), &appsv1.Deployment{
+		ObjectMeta: s.meta(name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: s.server(labels),
+		},
+	}))
+	s.service(name, labels, edit)
+}
+
+// statefulSet runs replicas of a server that have names; its Service is made
+// aside.
+func (s *side) statefulSet(name string, replicas int32) {
+	s.T.Helper()
+	labels := map[string]string{"app": name}
+	require.NoError(s.T, s.Client.Create(s.Context(), &appsv1.StatefulSet{
+		ObjectMeta: s.meta(name),
+		Spec: appsv1.StatefulSetSpec{
+			ServiceName: name, Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: s.server(labels),
+		},
+	}))
+}
+
+// server is a Pod that answers with its cluster and its addresses.
+func (s *side) server(labels map[string]string) corev1.PodTemplateSpec {
 	command := `socat -v -v %s-LISTEN:42,crlf,reuseaddr,fork SYSTEM:'echo "from ` + s.cluster.Name() + ` $MY_POD_IPS"'`
 	var containers []corev1.Container
 	for _, protocol := range []string{"TCP", "UDP"} {
@@ -81,14 +105,7 @@ func (s *side) backend(name string, replicas int32, edit func(*corev1.Service)) 
 			Env: []corev1.EnvVar{{Name: "MY_POD_IPS", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIPs"}}}},
 		})
 	}
-	require.NoError(s.T, s.Client.Create(s.Context(), &appsv1.Deployment{
-		ObjectMeta: s.meta(name),
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: containers}},
-		},
-	}))
-	s.service(name, labels, edit)
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: containers}}
 }
 
 func (s *side) service(name string, selector map[string]string, edit func(*corev1.Service)) {
@@ -229,7 +246,9 @@ func (s *side) has(name, from string, ready int) {
 }
 
 // name is a Service's in the ClusterSet.
-func (s *side) name(service string) string { return service + "." + s.namespace + ".svc.clusterset.local" }
+func (s *side) name(service string) string {
+	return service + "." + s.namespace + ".svc.clusterset.local"
+}
 
 // connect asks the server at a name.
 func connect(flags, host string) string {

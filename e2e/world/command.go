@@ -11,14 +11,21 @@ import (
 	"github.com/fleetling/fleetling/e2e/harness"
 )
 
-// Fleetling runs a command of the binary that ships, with the agent's own
-// kubeconfig, and gives what it printed and its exit code.
+// ConfigFile is the agent's configuration.
+func (m *Member) ConfigFile() string { return m.path("config.yaml") }
+
+// Fleetling runs a command of the binary that ships where the agent is, with the
+// agent's own kubeconfig, and gives what it printed and its exit code.
 func (m *Member) Fleetling(ctx context.Context, args ...string) (output string, code int, _ error) {
 	binary, err := harness.Binary(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	cmd := exec.CommandContext(ctx, binary, args...)
+	command := append([]string{binary}, args...)
+	if m.options.Namespace != "" {
+		command = append([]string{"ip", "netns", "exec", m.options.Namespace}, command...)
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+m.path("kubeconfig"))
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems

@@ -17,9 +17,11 @@ import (
 type Registry struct {
 	// Git is the URL of a repository of its own, https, http or ssh.
 	Git string
-	// NATS are the URLs of the servers of one JetStream, nats or tls.
-	NATS []string
-	Line int
+	// NATS are the URLs of the servers of one JetStream, nats or tls, and Bucket is
+	// the key-value bucket there.
+	NATS   []string
+	Bucket string
+	Line   int
 }
 
 // ExportRule says who may export a namespace.
@@ -38,7 +40,7 @@ type ExportRule struct {
 const maxServers = 16
 
 func decodeRegistry(d decoder, at item) *Registry {
-	r := &Registry{Line: at.line}
+	r := &Registry{Bucket: "clusterset", Line: at.line}
 	before := len(d.problems.kept)
 	d.object(at, fields{
 		"git": {read: func(at item) {
@@ -47,7 +49,7 @@ func decodeRegistry(d decoder, at item) *Registry {
 		"nats": {read: func(at item) {
 			d.object(at, fields{"servers": {required: true, read: func(at item) {
 				d.list(at, maxServers, func(at item) { r.NATS = append(r.NATS, d.registryURL(at, "nats", "tls")) })
-			}}})
+			}}, "bucket": {read: d.dnsLabel(&r.Bucket, validation.DNS1123LabelMaxLength)}})
 		}},
 	})
 	if (r.Git == "") == (len(r.NATS) == 0) && len(d.problems.kept) == before {

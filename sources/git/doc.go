@@ -1,12 +1,14 @@
-// Package git reads one branch of a remote repository that nobody trusts.
+// Package git reads one branch of a remote repository that nobody trusts, and, for
+// whoever needs a registry, all branches below a prefix (Refs).
 //
 //	Remote ──resolve──> head ──receive──> pack ──scan, index, closure──> Dir ──Open──> Repository
 //	 https, ssh          ls-remote         bounded                       on disk        commits, trees
 //
 // Fetch asks for one branch by its full name, and brings what is missing of it
-// into a bare repository on disk. Repository gives the raw bytes of commits, for
-// somebody to verify, and trees as read-only file systems. Nothing is ever
-// checked out.
+// into a bare repository on disk. Refs does so with many branches, and pushes to
+// one, over the same transports by the same rules. Repository gives the raw bytes
+// of commits, for somebody to verify, and trees as read-only file systems. Nothing
+// is ever checked out.
 //
 // # Guarantees
 //
@@ -26,6 +28,10 @@
 //     So does damage, once it is found: by Fetch in what is cheap to look at (ends
 //     of files, list of packs, indexes), by Repository in what it reads.
 //   - Credentials are sent to the URL's scheme, host and port only.
+//   - Of many branches, one that can't be had keeps the commit that it had, and
+//     holds up no other. Refs brings and pushes only objects that the last commit
+//     of that branch does not have, and what it keeps on disk does not grow with
+//     the number of pushes.
 //
 // # Refusals
 //
@@ -53,6 +59,18 @@
 //   - Whatever may be mended by a fresh clone is tried once more as one, within
 //     the same Fetch: a branch that moved between two requests, a server that
 //     lost what we have, an answer that can't be read, damage on disk.
+//   - Refs rewrites its packs as one, of what the branches still need, when there
+//     are fifty, or when the newer ones outweigh the first. No clone: with fifty
+//     members that would be all of them, every few minutes.
+//   - Git leaves out the files of a commit that the other side has only where the
+//     new one descends from it. A branch of Refs has no history, so its last
+//     commit is also said to be where our history is cut off: then git looks into
+//     its files too, but answers with a thin pack, to which the missing bases are
+//     added on disk.
+//   - Which of many branches is in the way is found by halves. One that is too big
+//     is not asked for again before it is another commit; what the server can't
+//     give now, it may give next time.
+//   - A push is whole objects, without deltas: records and parts are small.
 //   - ca.crt is added to the system's certificates, as in Flux, whose key names
 //     these are. What protects the content is the signature, not TLS.
 //   - The user of ssh is the URL's, else git. A passphrase of identity stands in

@@ -60,6 +60,7 @@ func NewRefs(config RefsConfig) (*Refs, error) {
 	if config.Max <= 0 {
 		return nil, &sources.Error{Reason: sources.LimitExceeded, Err: errors.New("the number of branches allowed: must be more than zero")}
 	}
+	r.config.Remote.Branch = branches // what is checked of a Remote
 	return r, nil
 }
 

@@ -41,6 +41,7 @@ func at(second int64) time.Time { return time.Unix(1_700_000_000+second, 0) }
 // branches opens the members' branches of what r asks for.
 func branches(tb testing.TB, r git.Request) *git.Refs {
 	tb.Helper()
+	r.Branch = "" // it is not used
 	return configured(tb, git.RefsConfig{Remote: r.Remote, Prefix: members, Dir: filepath.Join(tb.TempDir(), "registry"), Max: 2000})
 }
 

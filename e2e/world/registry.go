@@ -1,0 +1,18 @@
+package world
+
+import (
+	"os/exec"
+
+	"github.com/fleetling/fleetling/sources/gittest"
+)
+
+// NewRegistry makes an empty registry repository, and serves it over http on
+// loopback to everybody.
+func NewRegistry(t gittest.T) *gittest.HTTPServer {
+	t.Helper()
+	bare := t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
+		t.Fatalf("registry: %v: %s", err, out)
+	}
+	return gittest.ServeHTTP(t, bare, gittest.HTTPOptions{Push: true})
+}
