@@ -49,10 +49,11 @@ test: apt control-plane
 test-long: apt control-plane
 	cd e2e && FLEETLING_LONG=1 go test -timeout 120m -run Long ./...
 
-## bench: measure, as ratios against a floor in the same run
+## bench: measure, against a floor in the same run or the bar of the ClusterSet
 .PHONY: bench
-bench:
+bench: apt control-plane
 	go test -run '^$$' -bench . -benchmem ./...
+	cd e2e && go test -timeout 40m -run '^$$' -bench . ./...
 
 ## race: run the unit tests under the race detector (needs gcc)
 .PHONY: race

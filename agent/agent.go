@@ -5,26 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
 	"github.com/fleetling/fleetling/agent/desired"
+	"github.com/fleetling/fleetling/agent/probe"
 	"github.com/fleetling/fleetling/apply"
 	"github.com/fleetling/fleetling/discovery/mcs"
 	"github.com/fleetling/fleetling/sources/git"
@@ -41,9 +46,12 @@ type Options struct {
 	Proxy httpproxy.Config
 	REST  *rest.Config
 	Log   logr.Logger
-	// Hostname is part of this agent's name in the Lease: stable over a restart
-	// of the process, and another one in another Pod.
+	// Hostname is shown in this agent's name in the Lease.
 	Hostname string
+	// APIServer is the URL of the API server, and NodeIP the address of the node
+	// that this process runs on; each may be "". With a NodeIP the cluster may just
+	// be being born: see birth.
+	APIServer, NodeIP string
 	// LeaderElect off is for one agent that nobody else can join.
 	LeaderElect bool
 
@@ -62,32 +70,59 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.readConfig(); err != nil {
 		return err
 	}
-	scheme, err := newScheme()
+	vitals := newVitals(patienceFor(o.config))
+	probes, err := probe.Listen(o.config.DataDir, probe.Checks{Live: vitals.live, Ready: vitals.ready})
 	if err != nil {
 		return err
 	}
-	fence := &fence{now: time.Now}
-	fenced := rest.CopyConfig(o.REST)
-	if o.LeaderElect {
-		fenced.Wrap(fence.wrap)
-	}
-	mgr, err := newManager(o, fenced, scheme, fence)
-	if err != nil {
-		return err
-	}
-	if err := assemble(ctx, o, mgr, fenced, func() { stop(ErrConfigChanged) }); err != nil {
-		return err
-	}
-	if err := mgr.Add(follow); err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return probes.Serve(ctx) })
+	group.Go(func() error {
+		defer stop(nil)
+		return o.run(ctx, vitals, follow, func() { stop(ErrConfigChanged) })
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), ErrConfigChanged) {
 		return ErrConfigChanged
 	}
 	return nil
+}
+
+// run is the part of Run that probes are answered about.
+func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, restart func()) error {
+	if err := o.reach(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	fence := &fence{now: time.Now}
+	fenced := rest.CopyConfig(o.REST)
+	limit := newGentle()
+	if o.NodeIP != "" {
+		fenced.RateLimiter = limit
+	}
+	if o.LeaderElect {
+		fenced.Wrap(fence.wrap)
+	}
+	mgr, err := newManager(o, fenced, scheme, fence, vitals)
+	if err != nil {
+		return err
+	}
+	if err := assemble(ctx, o, mgr, fenced, vitals, restart); err != nil {
+		return err
+	}
+	birth, err := newBirthWatch(limit, o.REST)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.Add(follow), mgr.Add(birth)); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
 
 func (o *Options) readConfig() error {
@@ -109,8 +144,12 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), mcs.AddToScheme(s))
 }
 
-func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *fence) (manager.Manager, error) {
-	lock, err := newLock(o.REST, o.Hostname+"/"+o.config.DataDir, fence)
+func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *fence, vitals *vitals) (manager.Manager, error) {
+	holder, err := holderName(o.Hostname, o.config.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := newLock(o.REST, holder, fence)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +164,10 @@ func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *f
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", err)
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	return mgr, errors.Join(
+		mgr.AddHealthzCheck("loops", func(*http.Request) error { return vitals.live() }),
+		mgr.AddReadyzCheck("planned", func(*http.Request) error { return vitals.ready() }),
+	)
 }
 
 // cached are the kinds of which the caches hold less than all. A kind costs
@@ -139,17 +181,24 @@ func cached() map[client.Object]cache.ByObject {
 }
 
 // assemble makes the loops and what wakes them.
-func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.Config, restart func()) error {
-	core, err := typedv1.NewForConfig(fenced)
+func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.Config, vitals *vitals, restart func()) error {
+	clientset, err := kubernetes.NewForConfig(fenced)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	core := clientset.CoreV1()
 	metrics, err := newMetrics(ctrlmetrics.Registry)
 	if err != nil {
 		return err
 	}
 	look, pass := newBell(), newBell()
-	keeper := &keeper{pins: &pins{client: core.ConfigMaps(Namespace)}, snapshots: snapshots{core.Secrets(Namespace)}}
+	uid := clusterUID(core)
+	keeper := &keeper{pins: &pins{client: core.ConfigMaps(Namespace)}, snapshots: snapshots{core.Secrets(Namespace)}, cluster: uid}
+	identity, err := newIdentityWatch(clientset, look.ring)
+	if err != nil {
+		return fmt.Errorf("watch the identity: %w", err)
+	}
+	nodes := &nodeNames{client: mgr.GetAPIReader()}
 	board := &board{}
 	engine, err := apply.New(ctx, apply.Config{REST: fenced, Namespace: Namespace, Changed: pass.ring, Now: time.Now})
 	if err != nil {
@@ -162,13 +211,14 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 		}
 	}
 	share := &sharing{
-		config: o.config, mgr: mgr, core: core, store: &clusterSetStore{core.ConfigMaps(Namespace)},
+		config: o.config, mgr: mgr, core: core, store: &clusterSetStore{core.ConfigMaps(Namespace), uid},
 		ranges: &ownRanges{mgr.GetAPIReader()}, peers: &peerWriter{status: status(), board: board, posted: pass.ring},
 		restart: restart, rung: make(chan struct{}, 1),
 	}
 	source := &sourceLoop{
 		config: o.config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.config.Interval),
-		posted: pass.ring, listed: share.setFleet,
+		posted: pass.ring, listed: share.setFleet, turn: &sync.Mutex{},
+		identity: identity.read, nodes: nodes.read,
 		pipeline: &desired.Pipeline{
 			Fetcher: git.Fetch, Remote: o.config.Remote, DataDir: o.config.DataDir,
 			Signers: o.config.Trust.Signers, Commit: o.config.Trust.Commit, Revoked: o.config.Trust.Revoked,
@@ -177,13 +227,34 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 	}
 	passes := &passLoop{keeper: keeper, board: board, engine: engine, metrics: metrics, told: share.setStatus, status: status()}
 	return errors.Join(
-		addLoop(mgr, "source", source, look, onReconcileAt(mgr.GetCache())),
-		addLoop(mgr, "pass", passes, pass, nil),
+		addLoop(mgr, "source", vitals.looking(source, board), look, onReconcileAt(mgr.GetCache())),
+		addLoop(mgr, "pass", vitals.of("pass", passes), pass, onPause(mgr.GetCache())),
+		mgr.Add(newRehearsal(mgr.Elected(), source, vitals)),
 		mgr.Add(share),
 		mgr.Add(leaderOnly(func(ctx context.Context) error { <-ctx.Done(); engine.Close(); return nil })),
 		mgr.Add(newFollower(look.ring, o.config.Identity)),
+		mgr.Add(identity),
 		onPinDeleted(ctx, mgr.GetCache(), func() { keeper.forget(); look.ring() }),
 	)
+}
+
+// clusterUID reads once what tells this cluster from all others.
+func clusterUID(core typedv1.CoreV1Interface) func(context.Context) (string, error) {
+	var mu sync.Mutex
+	uid := ""
+	return func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if uid != "" {
+			return uid, nil
+		}
+		system, err := core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("who this cluster is: %w", err)
+		}
+		uid = string(system.UID)
+		return uid, nil
+	}
 }
 
 // leaderOnly is a part that runs while this agent leads.

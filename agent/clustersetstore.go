@@ -21,16 +21,29 @@ const clusterSetName = "fleetling-clusterset"
 
 const keptKey = "kept.json"
 
+const keptCluster = "cluster"
+
 type clusterSetStore struct {
 	client typedv1.ConfigMapInterface
+	// cluster gives the UID of this cluster; nil is not asked.
+	cluster func(context.Context) (string, error)
 }
 
-// load gives the zero value where nothing was kept yet. What can't be read is an
+// load gives the zero value where nothing was kept yet, and where it was kept for
+// another cluster, as a restored backup has it: what that had read is nothing to
+// this one. What can't be read is an
 // error: without the highest sequence numbers an old record would be a new one.
 func (s *clusterSetStore) load(ctx context.Context) (clusterset.Kept, error) {
 	var kept clusterset.Kept
 	cm, err := s.client.Get(ctx, clusterSetName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		return kept, nil
+	}
+	uid, uidErr := s.uid(ctx)
+	if uidErr != nil {
+		return kept, uidErr
+	}
+	if err == nil && cm.Data[keptCluster] != "" && cm.Data[keptCluster] != uid {
 		return kept, nil
 	}
 	if err == nil {
@@ -42,13 +55,27 @@ func (s *clusterSetStore) load(ctx context.Context) (clusterset.Kept, error) {
 	return kept, nil
 }
 
+func (s *clusterSetStore) uid(ctx context.Context) (string, error) {
+	if s.cluster == nil {
+		return "", nil
+	}
+	return s.cluster(ctx)
+}
+
 // save needs no lock: only the leader writes, and what it writes is whole.
 func (s *clusterSetStore) save(ctx context.Context, kept clusterset.Kept) error {
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("keep the ClusterSet: %w", err)
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: clusterSetName}, Data: map[string]string{keptKey: string(text)}}
+	uid, err := s.uid(ctx)
+	if err != nil {
+		return err
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: clusterSetName},
+		Data:       map[string]string{keptKey: string(text), keptCluster: uid},
+	}
 	_, err = s.client.Update(ctx, cm, metav1.UpdateOptions{FieldManager: apply.Manager})
 	if apierrors.IsNotFound(err) {
 		_, err = s.client.Create(ctx, cm, metav1.CreateOptions{FieldManager: apply.Manager})

@@ -33,6 +33,9 @@ type Config struct {
 	RegistryCredentials string
 	// Metrics and Health are addresses to listen on; "0" is off.
 	Metrics, Health string
+
+	// reached is where the API server answered, where there was a choice.
+	reached string
 }
 
 // Trust is whom the agent believes before the repository tells it.
@@ -91,6 +94,9 @@ type limitsInFile struct {
 	Depth       int               `json:"depth"`
 }
 
+// DefaultDataDir is where the data folder is when nothing else is said.
+const DefaultDataDir = "/var/lib/fleetling"
+
 // maxConfigBytes bounds the file.
 const maxConfigBytes = 1 << 20
 
@@ -125,7 +131,7 @@ func defaultConfigFile() configFile {
 		},
 		Trust:    trustFile{Signers: "/etc/fleetling/signers"},
 		Identity: "/etc/fleetling/identity/identity.yaml",
-		DataDir:  "/var/lib/fleetling",
+		DataDir:  DefaultDataDir,
 		Registry: registryFile{Credentials: "/etc/fleetling/registry"},
 		Listen:   listenFile{Metrics: ":8080", Health: ":8081"},
 		Limits: limitsInFile{

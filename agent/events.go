@@ -34,6 +34,12 @@ func (e eventWriter) transitions(object runtime.Object, changed []metav1.Conditi
 	}
 }
 
+// pauseOver says what a pause held back.
+func (e eventWriter) pauseOver(waited string) {
+	member := &metav1.PartialObjectMetadata{TypeMeta: typeMeta("Member"), ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Self}}
+	e.recorder.Eventf(member, nil, corev1.EventTypeNormal, "PauseOver", v1alpha1.Paused, "%s", cut("the pause is over: it was "+waited))
+}
+
 // changes raises one event for what a pass changed, and one for what it
 // repaired.
 func (e eventWriter) changes(object runtime.Object, report apply.AddOnReport) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
 	"github.com/fleetling/fleetling/sources/trust"
 )
@@ -36,6 +37,11 @@ type findings struct {
 	// handled is the value of the annotation reconcile-at that these findings
 	// answer.
 	handled string
+}
+
+// stranger tells that what is kept here is another cluster's.
+func (f findings) stranger() bool {
+	return f.verified == nil && sources.ReasonOf(f.selectErr) == sources.IdentityDiffers
 }
 
 // sameNews tells whether the pass loop would make the same of both.

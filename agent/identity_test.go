@@ -1,13 +1,21 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	ctrlfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
@@ -57,4 +65,127 @@ func TestAnIdentityThatCannotBeReadIsAnError(t *testing.T) {
 	_, err = readIdentity(path)
 	assert.NotEmpty(t, sources.ReasonOf(err), "broken YAML")
 	assert.False(t, errors.Is(err, os.ErrNotExist))
+}
+
+func TestTheNewestIdentityCounts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "identity.yaml")
+	text := func(name string) string {
+		return "{apiVersion: config.fleetling.dev/v1alpha1, kind: Identity, name: " + name + ", clusterSet: prod}"
+	}
+	require.NoError(t, os.WriteFile(path, []byte(text("mounted")), 0o600))
+	shown := func(data map[string]string) *corev1.ConfigMap { return &corev1.ConfigMap{Data: data} }
+	for name, c := range map[string]struct {
+		cm   *corev1.ConfigMap
+		want string
+		err  string
+	}{
+		"the mounted file until the API server answers":  {nil, "mounted", ""},
+		"then the ConfigMap, which kubelet brings later": {shown(map[string]string{"identity.yaml": text("shown")}), "shown", ""},
+		"an emptied one is lost (C5)":                    {shown(nil), "", "has no key identity.yaml"},
+		"a broken one says where":                        {shown(map[string]string{"identity.yaml": "name: ["}), "", "ConfigMap/fleetling-system/fleetling-identity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := identityOf(c.cm, path)
+			assert.Equal(t, c.want, got.Name)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestTell(t *testing.T) {
+	missing := &sources.Error{Reason: sources.IdentityMissing, Err: errors.New("none")}
+	broken := &sources.Error{Reason: sources.InvalidLabelValue, Err: errors.New("broken")}
+	one := fleet.Identity{Name: "one", ClusterSet: "prod"}
+	for name, c := range map[string]struct {
+		found   fleet.Identity
+		err     error
+		last    *fleet.Identity
+		node    string
+		want    *fleet.Identity
+		byName  bool
+		differs string
+	}{
+		"nodes without a name say nothing":             {found: one, want: &one},
+		"nodes with the same name agree":               {found: one, node: "one", want: &one},
+		"another name is reported and holds":           {found: one, node: "two", want: &one, differs: "says two"},
+		"so is it against the last good identity":      {err: broken, last: &one, node: "two", want: &one, differs: "says two"},
+		"without any identity the name alone is known": {err: missing, node: "two", want: &fleet.Identity{Name: "two"}, byName: true},
+		"the last good one is better than that":        {err: missing, last: &one, node: "one", want: &one},
+		"a broken identity is no missing one":          {err: broken, node: "two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tell(c.found, c.err, c.last, c.node)
+			assert.Equal(t, c.want, got.identity)
+			assert.Equal(t, c.byName, got.nameOnly)
+			if c.differs == "" {
+				require.NoError(t, got.differs)
+				return
+			}
+			require.ErrorContains(t, got.differs, c.differs)
+			assert.Equal(t, sources.IdentityDiffers, sources.ReasonOf(got.differs))
+		})
+	}
+}
+
+func TestControlPlaneNodesHaveToAgree(t *testing.T) {
+	node := func(name string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterNameAnnotation: name}}}
+	}
+	assert.Empty(t, agreed(nil))
+	assert.Equal(t, "one", agreed([]metav1.PartialObjectMetadata{node("one"), node("one")}))
+	assert.Empty(t, agreed([]metav1.PartialObjectMetadata{node("one"), node("two")}))
+	assert.Empty(t, agreed([]metav1.PartialObjectMetadata{node("one"), {}}), "one that has none yet")
+	assert.Empty(t, agreed([]metav1.PartialObjectMetadata{{}, node("one")}))
+}
+
+func TestNodesAreReadNowAndThenAndWorkersNever(t *testing.T) {
+	scheme, err := newScheme()
+	require.NoError(t, err)
+	named := func(name, cluster string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{clusterNameAnnotation: cluster}}}
+	}
+	c := ctrlfake.NewClientBuilder().WithScheme(scheme).WithObjects(named("worker", "evil", nil)).Build()
+	nodes := &nodeNames{client: c}
+	read := func(now time.Time) string {
+		name, err := nodes.read(t.Context(), now)
+		require.NoError(t, err)
+		return name
+	}
+	assert.Empty(t, read(noon))
+	require.NoError(t, c.Create(t.Context(), named("cp", "one", map[string]string{controlPlaneLabel: ""})))
+	assert.Empty(t, read(noon.Add(time.Second)), "not at every look")
+	assert.Equal(t, "one", read(noon.Add(nodesEvery)))
+}
+
+func TestTheIdentityIsFollowed(t *testing.T) {
+	clientset := fake.NewClientset()
+	watching := make(chan struct{}, 10)
+	clientset.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		stream, err := clientset.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		watching <- struct{}{}
+		return true, stream, err
+	})
+	client := clientset.CoreV1().ConfigMaps(Namespace)
+	rung := make(chan struct{}, 10)
+	w, err := newIdentityWatch(clientset, func() { rung <- struct{}{} })
+	require.NoError(t, err)
+	assert.Nil(t, w.read(), "before the API server answers")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Start(ctx) }()
+	<-watching
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: identityName}, Data: map[string]string{"identity.yaml": "x"}}
+	_, err = client.Create(t.Context(), cm, metav1.CreateOptions{})
+	require.NoError(t, err)
+	<-rung
+	require.NotNil(t, w.read())
+	require.NoError(t, client.Delete(t.Context(), identityName, metav1.DeleteOptions{}))
+	<-rung
+	assert.Nil(t, w.read())
+	cancel()
+	require.NoError(t, <-ended)
 }

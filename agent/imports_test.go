@@ -35,8 +35,10 @@ var mayImport = map[string][]string{
 	"agent/desired":           {"sources", "sources/trust", "sources/fleet", "sources/git", "sources/render", "sources/gittest"},
 	"agent/capi":              {"sources", "sources/fleet", "sources/render"},
 	"agent/clusterset":        {"discovery/..."},
-	"agent":                   {"agent/api/v1alpha1", "agent/clusterset", "agent/desired", "sources/...", "apply/...", "discovery/..."},
-	"agent/cli":               {"agent", "agent/api/v1alpha1", "agent/capi", "agent/clusterset", "agent/desired", "sources/...", "apply/...", "discovery/..."},
+	"agent/endpoint":          nil,
+	"agent/probe":             nil,
+	"agent":                   {"agent/api/v1alpha1", "agent/clusterset", "agent/desired", "agent/endpoint", "agent/probe", "sources/...", "apply/...", "discovery/..."},
+	"agent/cli":               {"agent", "agent/api/v1alpha1", "agent/capi", "agent/probe", "agent/clusterset", "agent/desired", "sources/...", "apply/...", "discovery/..."},
 	"agent/cmd/fleetling":     {"agent", "agent/cli"},
 }
 

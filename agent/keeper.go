@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+
+	"github.com/fleetling/fleetling/sources"
 )
 
 // keeper holds the pin and the snapshot, in memory and in the cluster. Both
 // loops use it.
 type keeper struct {
-	mu        sync.Mutex
 	pins      *pins
 	snapshots snapshots
-	loaded    bool
-	pin       *pin
+	// cluster gives the UID of this cluster; nil is not asked.
+	cluster func(context.Context) (string, error)
+
+	mu     sync.Mutex
+	uid    string
+	loaded bool
+	pin    *pin
 	// kept are the contents that the snapshot of the pin holds.
 	kept []content
 	// lost says why there is no snapshot, or nil.
@@ -46,9 +52,15 @@ func (k *keeper) load(ctx context.Context) error {
 	if k.loaded {
 		return nil
 	}
+	if err := k.ask(ctx); err != nil {
+		return err
+	}
 	loaded, err := k.pins.load(ctx)
 	if err != nil {
 		return err
+	}
+	if loaded != nil && loaded.Cluster != "" && loaded.Cluster != k.uid {
+		return errOfAnother(loaded.Cluster, k.uid)
 	}
 	var kept []content
 	if loaded != nil && loaded.Snapshot != "" {
@@ -62,11 +74,35 @@ func (k *keeper) load(ctx context.Context) error {
 	return nil
 }
 
+// ask learns which cluster this is.
+func (k *keeper) ask(ctx context.Context) (err error) {
+	if k.cluster == nil {
+		return nil
+	}
+	k.uid, err = k.cluster(ctx)
+	return err
+}
+
+// errOfAnother holds everything: what a backup of another cluster has brought
+// here says nothing of this one.
+func errOfAnother(its, ours string) error {
+	return &sources.Error{
+		Reason: sources.IdentityDiffers,
+		Err: fmt.Errorf("ConfigMap %s/%s is of another cluster (UID %s of its namespace kube-system, here %s), as from a backup: delete it to have the agent introduced here",
+			Namespace, pinName, its, ours),
+	}
+}
+
 // forget makes the next look read the cluster: somebody deleted the pin.
 func (k *keeper) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.loaded = false
+}
+
+// another is a keeper of the same, that remembers for itself.
+func (k *keeper) another() *keeper {
+	return &keeper{pins: &pins{client: k.pins.client}, snapshots: k.snapshots, cluster: k.cluster}
 }
 
 // keep writes what has changed, the snapshot first: until the pin names the new
@@ -81,7 +117,7 @@ func (k *keeper) keep(ctx context.Context, next pin, active []content) error {
 	if k.pin != nil {
 		current = *k.pin
 	}
-	next.Snapshot = current.Snapshot
+	next.Snapshot, next.Cluster = current.Snapshot, k.uid
 	fresh := !sameContents(k.kept, active) || (k.lost != nil && !errors.Is(k.lost, errSnapshotTooLarge))
 	if fresh {
 		digest, err := k.keepSnapshot(ctx, current.Snapshot, active)

@@ -96,6 +96,17 @@ func onReconcileAt(c cache.Cache) source.Source {
 		func(context.Context, *v1alpha1.Member) []reconcile.Request { return []reconcile.Request{loopRequest()} }), asks)
 }
 
+// onPause watches Member for a changed spec.
+func onPause(c cache.Cache) source.Source {
+	asks := predicate.TypedFuncs[*v1alpha1.Member]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Member]) bool {
+			return e.ObjectOld.Generation != e.ObjectNew.Generation
+		},
+	}
+	return source.Kind(c, &v1alpha1.Member{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(context.Context, *v1alpha1.Member) []reconcile.Request { return []reconcile.Request{loopRequest()} }), asks)
+}
+
 // onPinDeleted calls back when somebody deletes the pin: an administrator wants
 // the agent to be introduced again.
 func onPinDeleted(ctx context.Context, c cache.Cache, deleted func()) error {

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +19,12 @@ import (
 // what counts.
 func (o outcome) memberConditions() []metav1.Condition {
 	source, verified, selected, applied := o.sourceReady(), o.verified(), o.selected(), o.applied()
-	all := append([]metav1.Condition{source, verified, selected, applied, o.snapshotKept()}, o.connected()...)
+	all := append([]metav1.Condition{source, verified, selected, applied, o.snapshotKept()}, slices.Concat(o.connected(), o.paused())...)
 	if o.found.verified == nil && len(o.rollout.active) == 0 {
 		problem := firstFalse([]metav1.Condition{source, verified})
+		if o.found.stranger() {
+			problem = &selected
+		}
 		if problem == nil {
 			problem = &applied
 		}
@@ -104,6 +108,8 @@ func (o outcome) selected() metav1.Condition {
 			f.selectErr.Error()+": nothing new is applied or deleted, what is applied stays repaired")
 	case f.selection == nil:
 		return condition(v1alpha1.Selected, metav1.ConditionUnknown, reasonProgressing, "no verified revision was read yet")
+	case f.told.nameOnly:
+		return condition(v1alpha1.Selected, metav1.ConditionTrue, string(sources.IdentityMissing), f.told.err.Error())
 	case f.told.err != nil:
 		return condition(v1alpha1.Selected, metav1.ConditionTrue, cmp.Or(string(sources.ReasonOf(f.told.err)), string(sources.IdentityMissing)),
 			f.told.err.Error()+": the last good identity stays in force")
@@ -153,6 +159,8 @@ func (o outcome) connected() []metav1.Condition {
 func (o outcome) memberStatus(config Config) v1alpha1.MemberStatus {
 	s := v1alpha1.MemberStatus{
 		Source:                 &v1alpha1.Source{URL: config.Remote.URL, Branch: config.Remote.Branch},
+		APIServer:              config.reached,
+		Birth:                  new(o.birth()),
 		LastHandledReconcileAt: o.found.handled,
 		Conditions:             o.memberConditions(),
 	}

@@ -44,7 +44,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNoMissingKey(t *testing.T) {
 }
 
 func TestWhatIsKeptOfTheClusterSetComesBack(t *testing.T) {
-	store := &clusterSetStore{fake.NewClientset().CoreV1().ConfigMaps(Namespace)}
+	store := &clusterSetStore{client: fake.NewClientset().CoreV1().ConfigMaps(Namespace)}
 	kept, err := store.load(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, clusterset.Kept{}, kept)

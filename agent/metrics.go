@@ -21,6 +21,7 @@ type metrics struct {
 	repaired    *prometheus.CounterVec
 	held        prometheus.Gauge
 	peers       *prometheus.GaugeVec
+	paused      prometheus.Gauge
 
 	lastRefusal string
 }
@@ -37,7 +38,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		held:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "fleetling_prune_held", Help: "Objects whose deletion waits for consent."}),
 	}
 	m.peers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "fleetling_peers", Help: "Other members of the ClusterSet, by state."}, []string{"state"})
-	for _, c := range []prometheus.Collector{m.revision, m.lastContact, m.refused, m.duration, m.objects, m.requests, m.repaired, m.held, m.peers} {
+	m.paused = prometheus.NewGauge(prometheus.GaugeOpts{Name: "fleetling_paused", Help: "1 while a person has paused the agent, else 0."})
+	for _, c := range []prometheus.Collector{m.paused, m.revision, m.lastContact, m.refused, m.duration, m.objects, m.requests, m.repaired, m.held, m.peers} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -84,6 +86,10 @@ func (m *metrics) observe(o outcome) {
 		}
 	}
 	m.held.Set(float64(held))
+	m.paused.Set(0)
+	if o.pause.holds() {
+		m.paused.Set(1)
+	}
 }
 
 // refusal counts a refused head once, however often it is looked at.

@@ -23,8 +23,10 @@ type outcome struct {
 	report   apply.Report
 	since    map[string]started
 	snapshot error
-	// connection is nil where the fleet has no registry.
+	// connection is nil where the fleet has no registry, pause where nobody asks
+	// for one.
 	connection *connection
+	pause      *pause
 	now        time.Time
 }
 
@@ -47,6 +49,8 @@ const (
 	reasonTooLarge           = "TooLarge"
 	reasonMissing            = "Missing"
 	reasonContained          = "Contained"
+	reasonPaused             = "Paused"
+	reasonPauseTooLong       = "PauseTooLong"
 )
 
 // addOnView is what is known of one add-on.
@@ -56,7 +60,8 @@ type addOnView struct {
 	active  *content
 	blocked string
 	report  apply.AddOnReport
-	late    bool
+	// late is never while the agent is paused.
+	late bool
 }
 
 // addOns gives the views, in order: selected ones, then those that are being
@@ -70,7 +75,7 @@ func (o outcome) addOns() []addOnView {
 		}
 		if i := slices.IndexFunc(o.rollout.active, func(c content) bool { return c.Name == r.Name }); i >= 0 {
 			v.active = &o.rollout.active[i]
-			v.late = o.now.Sub(o.since[r.Name].at) >= v.active.Timeout
+			v.late = !o.pause.holds() && o.now.Sub(o.since[r.Name].at) >= v.active.Timeout
 		}
 		views = append(views, v)
 	}
@@ -81,7 +86,7 @@ func (o outcome) addOns() []addOnView {
 func (o outcome) untilTimeout() time.Duration {
 	var wait time.Duration
 	for _, v := range o.addOns() {
-		if v.active != nil && !v.late && !v.report.Healthy() {
+		if !o.pause.holds() && v.active != nil && !v.late && !v.report.Healthy() {
 			wait = soonest(wait, v.active.Timeout-o.now.Sub(o.since[v.name].at))
 		}
 	}
@@ -149,6 +154,8 @@ func (v addOnView) applied() metav1.Condition {
 	case len(v.report.Failures) > 0:
 		first := v.report.Failures[0]
 		return condition(v1alpha1.Applied, metav1.ConditionFalse, string(first.Reason), more(first.String(), len(v.report.Failures)-1))
+	case untouched(v.report.Waiting) > 0:
+		return condition(v1alpha1.Applied, metav1.ConditionFalse, reasonPaused, "it has "+pendingIn(v.report)+" when the pause ends")
 	case v.blocked != "":
 		return condition(v1alpha1.Applied, metav1.ConditionFalse, reasonDependencyNotReady, "the new content waits for "+v.blocked)
 	case len(v.report.Waiting) > 0:

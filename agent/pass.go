@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetling/fleetling/apply"
 	"github.com/fleetling/fleetling/discovery/record"
+	"github.com/fleetling/fleetling/sources"
 )
 
 // passLoop makes the cluster what the findings say, and says what it found.
@@ -31,6 +32,8 @@ type passMemory struct {
 	since    map[string]started
 	ready    map[string]bool
 	revision string
+	// paused is what the condition Paused says while it holds.
+	paused string
 }
 
 type started struct {
@@ -41,6 +44,10 @@ type started struct {
 // Reconcile makes one pass.
 func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	found := p.board.read()
+	paused, err := p.readPause(ctx, time.Now())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := p.restore(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -48,10 +55,14 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err := p.metrics.timed("keep", func() error { return p.keep(ctx, found, plan) }); err != nil {
 		return ctrl.Result{}, err
 	}
-	p.begin(found, plan, time.Now())
+	pass := p.engine.Look
+	if !paused.holds() {
+		p.begin(found, plan, time.Now())
+		pass = p.engine.Pass
+	}
 	var report apply.Report
-	err := p.metrics.timed("apply", func() (err error) {
-		report, err = p.engine.Pass(ctx, plan.wanted)
+	err = p.metrics.timed("apply", func() (err error) {
+		report, err = pass(ctx, plan.wanted)
 		return err
 	})
 	if err != nil {
@@ -60,17 +71,18 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	before := p.kept.ready
 	p.kept.ready = readyAddOns(found.targets, p.kept.active, report)
 	view := outcome{
-		found: found, rollout: plan, report: report, since: p.kept.since,
+		found: found, rollout: plan, report: report, since: p.kept.since, pause: paused,
 		snapshot: p.keeper.snapshotProblem(), connection: p.board.connected(), now: time.Now(),
 	}
 	if err := p.metrics.timed("report", func() error { return p.status.write(ctx, view) }); err != nil {
 		return ctrl.Result{}, err
 	}
+	p.over(view)
 	p.told(view.status())
 	if len(plan.blocked) > 0 && newlyReady(before, p.kept.ready) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
-	return ctrl.Result{RequeueAfter: soonest(report.Again, view.untilTimeout())}, nil
+	return ctrl.Result{RequeueAfter: soonest(report.Again, view.untilTimeout(), paused.left(view.now))}, nil
 }
 
 // restore takes what was rolled out from the snapshot, once: it is repaired
@@ -80,6 +92,10 @@ func (p *passLoop) restore(ctx context.Context) error {
 		return nil
 	}
 	active, err := p.keeper.restore(ctx)
+	if sources.ReasonOf(err) != "" {
+		p.kept.active = nil // it is another cluster's: the source loop says so
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -94,6 +110,9 @@ func (p *passLoop) keep(ctx context.Context, found findings, plan rollout) error
 		return nil
 	}
 	next := pin{Pin: found.verified.Pin, Signer: found.verified.Signer, Identity: found.told.identity}
+	if found.told.nameOnly {
+		next.Identity = nil
+	}
 	current, err := p.keeper.current(ctx)
 	if err != nil {
 		return err

@@ -42,8 +42,9 @@ func (w *peerWriter) report(ctx context.Context, r clusterset.Report) error {
 	var errs []error
 	for _, view := range r.Views {
 		next := &v1alpha1.Peer{TypeMeta: typeMeta("Peer"), ObjectMeta: metav1.ObjectMeta{Name: view.Name}, Status: peerStatus(view)}
-		_, err := w.status.put(ctx, next, &v1alpha1.Peer{}, now)
+		changed, err := w.status.put(ctx, next, &v1alpha1.Peer{}, now)
 		errs = append(errs, err)
+		w.status.events.transitions(next, refusals(changed))
 	}
 	errs = append(errs, w.sweep(ctx, r.Names))
 	if err := errors.Join(errs...); err != nil {
@@ -58,6 +59,14 @@ func (w *peerWriter) report(ctx context.Context, r clusterset.Report) error {
 		w.posted()
 	}
 	return nil
+}
+
+// refusals are the conditions that say of a good record that not all of it is
+// taken: of all else the ClusterSet's own events tell.
+func refusals(changed []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(changed, func(c metav1.Condition) bool {
+		return c.Type != v1alpha1.Contained || c.Status != metav1.ConditionFalse
+	})
 }
 
 func countsOf(counts map[peer.State]int) v1alpha1.PeerCount {

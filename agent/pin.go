@@ -26,7 +26,10 @@ const pinName = "fleetling-pin"
 // goes with that. It is written before the first apply.
 type pin struct {
 	trust.Pin
-	Signer trust.Signer
+	// Cluster is the UID of namespace kube-system: what is kept for one cluster is
+	// nothing to another one, whose objects were restored from its backup.
+	Cluster string
+	Signer  trust.Signer
 	// Snapshot is the digest of what is rolled out, or "".
 	Snapshot string
 	// Listed says that the repository had an entry for this cluster.
@@ -90,7 +93,7 @@ func (p pin) encode() (map[string]string, error) {
 	data := map[string]string{
 		"commit": p.Commit, "payloadHash": p.PayloadHash, "signedAt": p.SignedAt.UTC().Format(time.RFC3339),
 		"signer": p.Signer.Name, "fingerprint": p.Signer.Fingerprint,
-		"snapshot": p.Snapshot,
+		"snapshot": p.Snapshot, "cluster": p.Cluster,
 	}
 	if p.Listed {
 		data["listed"] = "true"
@@ -124,7 +127,7 @@ func decodePin(data map[string]string) (*pin, error) {
 	p := &pin{
 		Pin:      trust.Pin{Commit: data["commit"], PayloadHash: data["payloadHash"], SignedAt: signedAt},
 		Signer:   trust.Signer{Name: data["signer"], Fingerprint: data["fingerprint"]},
-		Snapshot: data["snapshot"], Listed: data["listed"] == "true",
+		Snapshot: data["snapshot"], Cluster: data["cluster"], Listed: data["listed"] == "true",
 	}
 	if !isCommit(p.Commit) || len(p.PayloadHash) != 64 {
 		return nil, errors.New("commit or payloadHash is not whole")

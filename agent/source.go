@@ -6,9 +6,12 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,28 +36,41 @@ type sourceLoop struct {
 	pace     pace
 	// posted wakes the pass loop.
 	posted func()
-	// listed takes what the fleet file says of the ClusterSet.
+	// listed takes what the fleet file says of the ClusterSet, where it is not
+	// nil.
 	listed func(f fleet.Fleet, cluster string)
+	// identity gives the ConfigMap of the identity, or nil, and nodes the name that
+	// Cluster API has given this cluster, or "".
+	identity func() *corev1.ConfigMap
+	nodes    func(context.Context, time.Time) (string, error)
+	// turn is held while the pipeline is in use.
+	turn *sync.Mutex
 }
 
 // Reconcile looks once.
 func (s *sourceLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	asked, err := s.asked(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pinned, err := s.keeper.current(ctx)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	last := s.board.read()
-	next := s.look(ctx, last, pinned, time.Now())
+	var next findings
+	switch pinned, err := s.keeper.current(ctx); {
+	case sources.ReasonOf(err) != "":
+		next = findings{selectErr: err} // all that is kept is another cluster's
+	case err != nil:
+		return ctrl.Result{}, err
+	default:
+		next = s.look(ctx, last, pinned, time.Now())
+	}
 	if err := ctx.Err(); err != nil {
 		return ctrl.Result{}, err // stopped half-way: what was found then says nothing
 	}
 	next.handled = asked
 	s.board.post(next)
-	if next.fleet != nil && next.told.identity != nil {
+	if s.listed != nil && next.fleet != nil && next.told.identity != nil {
 		s.listed(*next.fleet, next.told.identity.Name)
 	}
 	if !next.sameNews(last) {
@@ -78,17 +94,25 @@ func (s *sourceLoop) asked(ctx context.Context) (string, error) {
 // tell anything new.
 func (s *sourceLoop) look(ctx context.Context, last findings, pinned *pin, now time.Time) findings {
 	next := last
-	found, err := readIdentity(s.config.Identity)
-	next.told = holdIdentity(found, err, lastIdentity(last, pinned))
+	next.told = s.who(ctx, lastIdentity(last, pinned), now)
 	s.fetch(ctx, &next, pinned, now)
 	s.verify(ctx, &next, pinned, now)
 	s.want(ctx, &next, last, pinned)
 	return next
 }
 
+func (s *sourceLoop) who(ctx context.Context, last *fleet.Identity, now time.Time) told {
+	found, err := identityOf(s.identity(), s.config.Identity)
+	name, nodesErr := s.nodes(ctx, now)
+	if nodesErr != nil {
+		log.FromContext(ctx).Info("the name of this cluster was not compared with its nodes'", "error", nodesErr.Error())
+	}
+	return tell(found, err, last, name)
+}
+
 func lastIdentity(last findings, pinned *pin) *fleet.Identity {
 	switch {
-	case last.told.identity != nil:
+	case last.told.identity != nil && !last.told.nameOnly:
 		return last.told.identity
 	case pinned != nil:
 		return pinned.Identity
@@ -180,6 +204,8 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 	switch {
 	case next.verified == nil || next.told.identity == nil:
 		next.selectErr, next.targets = next.told.err, nil
+	case next.told.differs != nil:
+		next.selectErr, next.targets = next.told.differs, nil
 	case next.verified.Tree == "":
 		s.remember(ctx, next, pinned)
 	case !answered:
@@ -190,7 +216,7 @@ func (s *sourceLoop) want(ctx context.Context, next *findings, last findings, pi
 func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 	var wanted desired.Wanted
 	err := s.metrics.timed("render", func() (err error) {
-		wanted, err = s.pipeline.Want(ctx, *next.verified, *next.told.identity, listed(*next, pinned))
+		wanted, err = s.wanted(ctx, *next, listed(*next, pinned))
 		return err
 	})
 	debug.FreeOSMemory() // rendering is rare and takes far more than all that follows
@@ -209,6 +235,23 @@ func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 	case next.contact == nil:
 		next.contact = err
 	}
+}
+
+// wanted asks for a cluster of which the name alone is known only what its entry
+// says: without one it would get what is for clusters without labels.
+func (s *sourceLoop) wanted(ctx context.Context, f findings, listed bool) (desired.Wanted, error) {
+	id := *f.told.identity
+	if f.told.nameOnly {
+		read, err := s.pipeline.Fleet(ctx, *f.verified)
+		switch {
+		case err != nil:
+			return desired.Wanted{}, err
+		case !slices.ContainsFunc(read.Clusters, func(c fleet.Cluster) bool { return c.Name == id.Name }):
+			return desired.Wanted{}, fmt.Errorf("the repository has no entry for cluster %s: %w", id.Name, f.told.err)
+		}
+		id.ClusterSet = read.ClusterSet
+	}
+	return s.pipeline.Want(ctx, *f.verified, id, listed)
 }
 
 // remember answers from pin and snapshot what the pinned revision wants of this
@@ -230,7 +273,8 @@ func (s *sourceLoop) remember(ctx context.Context, next *findings, pinned *pin) 
 }
 
 func sameQuestion(last, next findings) bool {
-	return last.verified != nil && last.verified.Tree == next.verified.Tree && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity)
+	return last.verified != nil && last.verified.Tree == next.verified.Tree && last.verified.Commit == next.verified.Commit && reflect.DeepEqual(last.told.identity, next.told.identity) &&
+		last.told.nameOnly == next.told.nameOnly && (last.told.differs == nil) == (next.told.differs == nil)
 }
 
 // listed tells whether the repository ever had an entry for this cluster.

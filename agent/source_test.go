@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +36,10 @@ type fixture struct {
 	key    gittest.Key
 	loop   *sourceLoop
 	news   int
+	// mounted is the ConfigMap of the identity as the API server shows it, nodeName
+	// what Cluster API has written on the nodes.
+	mounted  *corev1.ConfigMap
+	nodeName string
 	// listed are the fleet files that the ClusterSet was told of.
 	listed []fleet.Fleet
 }
@@ -75,7 +82,9 @@ func newFixture(t *testing.T) *fixture {
 	f.loop = &sourceLoop{
 		listed: func(listed fleet.Fleet, _ string) { f.listed = append(f.listed, listed) },
 		config: config, keeper: &keeper{pins: &pins{client: clientset.CoreV1().ConfigMaps(Namespace)}, snapshots: snapshots{clientset.CoreV1().Secrets(Namespace)}},
-		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), posted: func() { f.news++ },
+		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), turn: &sync.Mutex{},
+		identity: func() *corev1.ConfigMap { return f.mounted }, nodes: func(context.Context, time.Time) (string, error) { return f.nodeName, nil },
+		posted:   func() { f.news++ },
 		pipeline: &desired.Pipeline{Fetcher: git.Fetch, Remote: config.Remote, DataDir: t.TempDir(), Signers: signers, Renderer: render.New(sources.DefaultLimits())},
 	}
 	f.identity("region: ap")
@@ -374,4 +383,115 @@ func TestThePaceGrowsAfterFailuresAndIsBackAtOnce(t *testing.T) {
 	assert.Greater(t, last, time.Minute)
 	assert.LessOrEqual(t, p.next(false), 33*time.Second)
 	assert.Less(t, p.next(true), 2*time.Second)
+}
+
+func TestC5LabelsThatVanishAndComeBackChangeNothing(t *testing.T) {
+	f := newFixture(t)
+	f.repo.Commit("first", f.key)
+	text := func(labels string) map[string]string {
+		return map[string]string{identityKey: "{apiVersion: config.fleetling.dev/v1alpha1, kind: Identity, name: one, clusterSet: prod" + labels + "}"}
+	}
+	good := text(", labels: {region: ap}")
+	f.mounted = &corev1.ConfigMap{Data: good}
+	before := f.look()
+	require.Len(t, before.targets, 1)
+	for name, data := range map[string]map[string]string{
+		"labels gone":      text(""),
+		"labels null":      text(", labels: null"),
+		"the key gone":     {},
+		"the key emptied":  {identityKey: ""},
+		"no YAML any more": {identityKey: "name: ["},
+	} {
+		f.mounted = &corev1.ConfigMap{Data: data}
+		found := f.look()
+		assert.Error(t, found.told.err, name)
+		assert.NoError(t, found.selectErr, name)
+		assert.Equal(t, digestsOf(before), digestsOf(found), name)
+		assert.True(t, rollOut(nil, found.targets, nil).wanted.Whole, "%s: it is not unknown, it is as it was", name)
+	}
+	restarted := f.loop.board
+	f.loop.board = &board{}
+	found := f.look()
+	assert.Equal(t, digestsOf(before), digestsOf(found), "after a restart, too")
+	f.loop.board = restarted
+	f.mounted = &corev1.ConfigMap{Data: good}
+	found = f.look()
+	require.NoError(t, errors.Join(found.told.err, found.selectErr))
+	assert.Equal(t, digestsOf(before), digestsOf(found), "it recovers without a change")
+}
+
+func TestANameThatDiffersFromTheNodesHoldsUntilItIsMended(t *testing.T) {
+	f := newFixture(t)
+	f.repo.Commit("first", f.key)
+	f.nodeName = "two"
+	found := f.look()
+	assert.Equal(t, sources.IdentityDiffers, sources.ReasonOf(found.selectErr))
+	assert.Nil(t, found.targets)
+	f.nodeName = "one"
+	found = f.look()
+	require.NoError(t, found.selectErr)
+	assert.Len(t, found.targets, 1)
+}
+
+func TestANameAloneGoesAsFarAsTheEntry(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, os.Remove(f.loop.config.Identity))
+	f.repo.Commit("first", f.key)
+	f.nodeName = "one"
+	found := f.glance(t)
+	assert.Equal(t, sources.IdentityMissing, sources.ReasonOf(found.selectErr), "%v", found.selectErr)
+	assert.ErrorContains(t, found.selectErr, "no entry for cluster one")
+	assert.Nil(t, found.targets)
+
+	f.repo.Write("clusters/one.yaml", entryFor("one", "ap"))
+	f.repo.Commit("second", f.key)
+	found = f.glance(t)
+	require.NoError(t, found.selectErr)
+	assert.Len(t, found.targets, 1)
+	assert.True(t, found.told.nameOnly)
+	assert.Equal(t, "prod", found.selection.ClusterSet)
+	found = f.glance(t)
+	assert.True(t, found.told.nameOnly, "a name is never taken for the last good identity")
+
+	f.identity("region: ap")
+	found = f.glance(t)
+	require.NoError(t, errors.Join(found.told.err, found.selectErr))
+	assert.False(t, found.told.nameOnly)
+}
+
+// glance looks without keeping a pin.
+func (f *fixture) glance(t *testing.T) findings {
+	t.Helper()
+	_, err := f.loop.Reconcile(t.Context(), ctrl.Request{})
+	require.NoError(t, err)
+	return f.loop.board.read()
+}
+
+func TestWhatABackupOfAnotherClusterBroughtHoldsUntilItIsDeleted(t *testing.T) {
+	f := newFixture(t)
+	f.repo.Commit("first", f.key)
+	uid := "there"
+	f.loop.keeper.cluster = func(context.Context) (string, error) { return uid, nil }
+	require.Len(t, f.look().targets, 1)
+
+	uid = "here"
+	f.loop.keeper, f.loop.board = f.loop.keeper.another(), &board{}
+	found := f.glance(t)
+	assert.Equal(t, sources.IdentityDiffers, sources.ReasonOf(found.selectErr))
+	assert.ErrorContains(t, found.selectErr, "delete it to have the agent introduced here")
+	assert.True(t, found.stranger())
+	assert.Nil(t, found.targets)
+	passes := &passLoop{keeper: f.loop.keeper, board: f.loop.board}
+	require.NoError(t, passes.restore(t.Context()))
+	assert.Empty(t, passes.kept.active, "the other's snapshot is not repaired here")
+	o := outcome{found: found, now: noon}
+	assert.Contains(t, summary(o.memberConditions()), "Ready=False IdentityDiffers")
+
+	require.NoError(t, f.loop.keeper.pins.client.Delete(t.Context(), pinName, metav1.DeleteOptions{}))
+	found = f.look()
+	require.NoError(t, found.selectErr)
+	assert.Len(t, found.targets, 1)
+	pinned, err := f.loop.keeper.current(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "here", pinned.Cluster)
 }

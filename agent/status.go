@@ -72,6 +72,11 @@ func (w *statusWriter) put(ctx context.Context, next, old statusObject, now time
 	if last := w.wrote[key]; exists && last != nil {
 		old = last
 	}
+	if was, ok := old.(*v1alpha1.Member); ok {
+		if is, ok := next.(*v1alpha1.Member); ok {
+			carryBirth(was.Status.Birth, is.Status.Birth)
+		}
+	}
 	changed := carryTimes(*old.StatusConditions(), *next.StatusConditions(), now)
 	if exists && sameStatus(old, next) {
 		return nil, nil
@@ -92,7 +97,7 @@ func sameStatus(old, next statusObject) bool {
 	name := bare.GetName()
 	switch object := bare.(type) {
 	case *v1alpha1.Member:
-		object.ObjectMeta = metav1.ObjectMeta{Name: name}
+		object.ObjectMeta, object.Spec = metav1.ObjectMeta{Name: name}, v1alpha1.MemberSpec{}
 	case *v1alpha1.AddOn:
 		object.ObjectMeta = metav1.ObjectMeta{Name: name}
 	case *v1alpha1.Peer:
@@ -126,6 +131,7 @@ func (w *statusWriter) apply(ctx context.Context, object statusObject, exists bo
 		return err
 	}
 	status := content["status"]
+	delete(content, "spec") // is other people's
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	if !exists {
 		delete(content, "status")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // object decides about one wanted object.
@@ -61,6 +63,9 @@ func (p *planner) servable(id ID, o Object) (Resource, *Failure, string) {
 		return Resource{}, nil, err.Error()
 	case resource.Namespaced && id.Namespace == "":
 		return fail(InvalidObject, "metadata.namespace is missing: set it in the file or in the kustomization")
+	}
+	if p.seen.Unborn && id.GroupKind() == (schema.GroupKind{Kind: kindService}) {
+		return Resource{}, nil, "Service/default/kubernetes to be there: it must get its address first"
 	}
 	if ns, _ := p.live(ID{Kind: kindNamespace, Name: id.Namespace}); id.Namespace != "" && ns.Deleting {
 		return Resource{}, nil, "Namespace/" + id.Namespace + " to be gone"

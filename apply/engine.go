@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -33,6 +36,7 @@ type Engine struct {
 	store     *store
 	watcher   *watcher
 	discovery discovery.DiscoveryInterfaceWithContext
+	services  typedv1.ServicesGetter
 	now       func() time.Time
 	memory    memory
 }
@@ -60,6 +64,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 		store:     &store{client: core.ConfigMaps(config.Namespace)},
 		watcher:   &watcher{client: watches, view: newView(config.Changed), lifetime: ctx, running: map[schema.GroupKind]runningWatch{}},
 		discovery: discoveries,
+		services:  core,
 		now:       config.Now,
 		memory:    memory{applied: map[ID]Applied{}, retries: map[ID]Retry{}},
 	}, nil
@@ -95,6 +100,45 @@ func (e *Engine) Pass(ctx context.Context, wanted Wanted) (Report, error) {
 	return e.report(plan, done, seen.Now), nil
 }
 
+// Look observes and plans, and touches nothing: the report says in Waiting and
+// Removing what a pass would apply and delete.
+func (e *Engine) Look(ctx context.Context, wanted Wanted) (Report, error) {
+	if err := e.observe(ctx, wanted); err != nil {
+		return Report{}, err
+	}
+	seen := e.seen()
+	plan := NewPlan(wanted, seen)
+	e.memory.discovery.missing(plan.Unserved)
+	return e.report(plan, wouldDo(plan), seen.Now), nil
+}
+
+// Untouched is what an object waits for that Look has found to be due.
+const Untouched = "a pass that may touch it"
+
+func wouldDo(plan Plan) map[string]*progress {
+	all := map[string]*progress{}
+	for _, addOn := range plan.AddOns {
+		p := &progress{
+			failures: slices.Concat(addOn.Failures, addOn.Removal.Failures),
+			waiting:  slices.Clone(addOn.Waiting), removing: slices.Clone(addOn.Removal.Pending),
+		}
+		for _, steps := range addOn.Steps {
+			for _, step := range steps {
+				if step.Why != Unverified { // nothing tells of a change
+					p.waiting = append(p.waiting, Waiting{step.ID, Untouched})
+				}
+			}
+		}
+		for _, target := range addOn.Removal.Now {
+			if target.Way != Look {
+				p.removing = append(p.removing, Waiting{target.ID, Untouched})
+			}
+		}
+		all[addOn.Name] = p
+	}
+	return all
+}
+
 // observe brings what planning reads up to date: the inventory once, the kinds
 // when they may have changed, the watches for the kinds that are wanted or held.
 func (e *Engine) observe(ctx context.Context, wanted Wanted) error {
@@ -114,8 +158,28 @@ func (e *Engine) observe(ctx context.Context, wanted Wanted) error {
 		e.memory.kinds = kinds
 		e.memory.discovery.done(definitions, e.now())
 	}
+	if err := e.birth(ctx, wanted); err != nil {
+		return err
+	}
 	e.memory.kinds = e.memory.kinds.With(wanted)
 	e.watcher.ensure(e.memory.needed(wanted))
+	return nil
+}
+
+// birth looks for the Service default/kubernetes, until it is there, when there
+// are Services to apply: the API server makes it itself, some time after it
+// answers, and never where another Service has taken its address.
+func (e *Engine) birth(ctx context.Context, wanted Wanted) error {
+	e.memory.unborn = false
+	if e.memory.born || !wanted.has(schema.GroupKind{Kind: kindService}) {
+		return nil
+	}
+	_, err := e.services.Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("look for Service default/kubernetes: %w", err)
+	}
+	e.memory.born = err == nil
+	e.memory.unborn = !e.memory.born
 	return nil
 }
 
@@ -125,7 +189,7 @@ func (e *Engine) seen() Observed {
 		Inventory: e.memory.inventory, Kinds: e.memory.kinds,
 		Live: live, Synced: synced,
 		Applied: e.memory.applied, Retries: e.memory.retries,
-		Now: e.now(),
+		Unborn: e.memory.unborn, Now: e.now(),
 	}
 }
 

@@ -19,6 +19,9 @@ type memory struct {
 	discovery rediscovery
 	applied   map[ID]Applied
 	retries   map[ID]Retry
+	// born is that Service default/kubernetes was seen, unborn that it was
+	// looked for at the last look and is not there.
+	born, unborn bool
 }
 
 // Delays between tries of an object that was refused.

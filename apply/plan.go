@@ -47,7 +47,9 @@ type Observed struct {
 	// Applied are our last applies, and Retries the refused ones.
 	Applied map[ID]Applied
 	Retries map[ID]Retry
-	Now     time.Time
+	// Unborn is that there is no Service default/kubernetes yet.
+	Unborn bool
+	Now    time.Time
 }
 
 // repairs tells that the object was as wanted once.
@@ -164,6 +166,13 @@ func (w Wanted) objects() int {
 		n += len(addOn.Objects)
 	}
 	return n
+}
+
+// has tells whether there is an object of a kind to apply.
+func (w Wanted) has(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(w.AddOns, func(a AddOn) bool {
+		return slices.ContainsFunc(a.Objects, func(o Object) bool { return o.GVK.GroupKind() == gk })
+	})
 }
 
 // all gives what is wanted, and what will be.

@@ -30,6 +30,7 @@ var update = flag.Bool("update", false, "rewrite want in testdata")
 //	                      partly is Whole=false, and a comment "# file: F" names the file
 //	claims/NAME           what a newer revision of that add-on wants
 //	selection             "partly": not all add-ons are known
+//	unborn                Service default/kubernetes is not there
 //	inventory             lines "NAME KEY", with ? before a key that is only intended
 //	live                  lines "KEY [foreign] [deleting] [finalizers=A,B] [prune=P] [uid=U] [fields=F] [version=N]"
 //	applied               lines "KEY [old] [uid=U] [fields=F] [verify=now|later]": what was applied last, as wanted now or older
@@ -100,6 +101,8 @@ func readPlanCase(t *testing.T, sections []txtar.File) (Wanted, Observed) {
 			require.GreaterOrEqual(t, i, 0, "claims of %s before what it wants", rest)
 			c.wanted.AddOns[i].Claims, _ = readObjects(t, rest, string(section.Data))
 			c.seen.Kinds = c.seen.Kinds.With(c.wanted)
+		case "unborn":
+			c.seen.Unborn = true
 		case "selection":
 			require.Equal(t, "partly", strings.TrimSpace(string(section.Data)))
 			c.wanted.Whole = false

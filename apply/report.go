@@ -98,6 +98,9 @@ func (e *Engine) report(plan Plan, done map[string]*progress, planned time.Time)
 	for _, applied := range e.memory.applied {
 		wait.take(max(applied.Verify.Sub(e.now()), time.Minute)) // those of a minute together
 	}
+	if e.memory.unborn {
+		wait.take(firstRetry) // it has no label of ours, so no watch tells
+	}
 	if e.memory.discovery.unserved {
 		wait.take(max(e.memory.discovery.next.Sub(e.now()), time.Millisecond))
 	}

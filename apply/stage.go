@@ -33,6 +33,7 @@ const (
 const (
 	kindDefinition = "CustomResourceDefinition.apiextensions.k8s.io"
 	kindNamespace  = "Namespace"
+	kindService    = "Service"
 
 	groupAccess    = "rbac.authorization.k8s.io"
 	groupAdmission = "admissionregistration.k8s.io"

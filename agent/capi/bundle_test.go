@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
@@ -131,10 +132,13 @@ func TestC3TheRenderedPodRunsBeforeThereIsANetwork(t *testing.T) {
 	agent := pod.Containers[0]
 	assert.Equal(t, "registry.example.com/fleetling:1", agent.Image)
 	assert.Empty(t, agent.Ports)
-	for _, probe := range []*corev1.Probe{agent.LivenessProbe, agent.ReadinessProbe} {
-		require.NotNil(t, probe)
-		assert.Equal(t, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/fleetling", "probe"}}}, probe.ProbeHandler)
-	}
+	require.NotNil(t, agent.LivenessProbe)
+	assert.Equal(t, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/fleetling", "probe"}}}, agent.LivenessProbe.ProbeHandler)
+	require.NotNil(t, agent.ReadinessProbe)
+	assert.Equal(t, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/fleetling", "probe", "--ready"}}}, agent.ReadinessProbe.ProbeHandler)
+	one := intstr.FromInt32(1)
+	none := intstr.FromInt32(0)
+	assert.Equal(t, &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none}, deployment.Spec.Strategy.RollingUpdate, "a bad image never replaces a good Pod")
 }
 
 func TestC3EverythingElseStaysRestricted(t *testing.T) {

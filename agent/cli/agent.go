@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -26,16 +28,17 @@ func agentCommand(world World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rest, err := restConfig(kubeconfig)
+			api, err := agentREST(kubeconfig, world)
 			if err != nil {
 				return err
 			}
-			rest.QPS = -1 // API Priority and Fairness paces us
-			rest.UserAgent = "fleetling"
+			api.QPS = -1 // API Priority and Fairness paces us
+			api.UserAgent = "fleetling"
 			debug.SetGCPercent(50) // memory is dearer here than the little time that this takes
 			err = agent.Run(cmd.Context(), agent.Options{
-				ConfigFile: configFile, DataDir: dataDir, Proxy: world.Proxy, REST: rest, Log: logger,
+				ConfigFile: configFile, DataDir: dataDir, Proxy: world.Proxy, REST: api, Log: logger,
 				Hostname: world.Hostname, LeaderElect: leaderElect,
+				APIServer: world.APIServer, NodeIP: world.NodeIP,
 			})
 			if errors.Is(err, agent.ErrConfigChanged) {
 				logger.Info("stopped: the configuration has changed")
@@ -50,6 +53,25 @@ func agentCommand(world World) *cobra.Command {
 	cmd.Flags().StringVar(&level, "log-level", "info", "info or debug")
 	cmd.Flags().BoolVar(&leaderElect, "leader-elect", true, "hold a Lease, so that one agent writes at a time")
 	return cmd
+}
+
+// serviceAccount is where kubelet puts a Pod's credentials.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+// agentREST is restConfig for a Pod, too, that kubelet has told of no Service
+// kubernetes, since there was none yet.
+func agentREST(kubeconfig string, world World) (*rest.Config, error) {
+	config, err := restConfig(kubeconfig)
+	if err == nil || kubeconfig != "" || world.APIServer+world.NodeIP == "" {
+		return config, err
+	}
+	if _, missing := os.Stat(serviceAccount + "token"); missing != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		BearerTokenFile: serviceAccount + "token",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: serviceAccount + "ca.crt"},
+	}, nil
 }
 
 // newLogger logs JSON lines. What client-go logs by itself goes the same way.

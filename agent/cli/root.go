@@ -17,6 +17,8 @@ type World struct {
 	Out, Err io.Writer
 	Proxy    httpproxy.Config
 	Hostname string
+	// APIServer and NodeIP are hints where the API server is; see agent.Options.
+	APIServer, NodeIP string
 }
 
 // Exit codes.
@@ -42,7 +44,7 @@ func Run(ctx context.Context, args []string, world World) int {
 	root.SetOut(world.Out)
 	root.SetErr(world.Err)
 	root.AddCommand(agentCommand(world), statusCommand(world), fleetCommand(world), keygenCommand(world), versionCommand(world))
-	root.AddCommand(capiCommand(world))
+	root.AddCommand(capiCommand(world), probeCommand(world), pauseCommand(world))
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:

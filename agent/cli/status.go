@@ -50,18 +50,27 @@ func statusCommand(world World) *cobra.Command {
 	return cmd
 }
 
-func readOverview(ctx context.Context, kubeconfig string) (overview, error) {
+// membersClient reads and writes what the agent says of this cluster.
+func membersClient(kubeconfig string) (client.Client, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
-		return overview{}, err
+		return nil, err
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return overview{}, err
+		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return overview{}, fmt.Errorf("reach the API server: %w", err)
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	return c, nil
+}
+
+func readOverview(ctx context.Context, kubeconfig string) (overview, error) {
+	c, err := membersClient(kubeconfig)
+	if err != nil {
+		return overview{}, err
 	}
 	var seen overview
 	err = c.Get(ctx, client.ObjectKey{Name: v1alpha1.Self}, &seen.Member)
@@ -117,7 +126,7 @@ func (o overview) table(out io.Writer) error {
 		fmt.Fprintf(w, "Revision:\t%s, signed by %s (%s) at %s\n", s.Revision.Short, s.Revision.Signer, s.Revision.Fingerprint, s.Revision.SignedAt.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	fmt.Fprintf(w, "Ready:\t%s\n", conditionWords(s.Conditions, v1alpha1.Ready))
-	for _, kind := range []string{v1alpha1.SourceReady, v1alpha1.Verified, v1alpha1.Selected, v1alpha1.SnapshotKept} {
+	for _, kind := range []string{v1alpha1.Paused, v1alpha1.SourceReady, v1alpha1.Verified, v1alpha1.Selected, v1alpha1.SnapshotKept} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c != nil && (c.Status != metav1.ConditionTrue || noteworthy(c.Reason)) {
 			fmt.Fprintf(w, "%s:\t%s\n", kind, conditionWords(s.Conditions, kind))
@@ -143,7 +152,9 @@ func (o overview) table(out io.Writer) error {
 }
 
 // noteworthy are reasons that a person should see although the condition holds.
-func noteworthy(reason string) bool { return strings.HasPrefix(reason, "Identity") }
+func noteworthy(reason string) bool {
+	return strings.HasPrefix(reason, "Identity") || reason == v1alpha1.Paused
+}
 
 // problems says, add-on by add-on, what is wrong and what to do.
 func (o overview) problems(out io.Writer) error {

@@ -111,6 +111,9 @@ func TestExitCodesTellNotGoodFromCouldNotTell(t *testing.T) {
 	code, text = run("surprise")
 	assert.Equal(t, 2, code)
 	assert.Contains(t, text, "surprise")
+	code, text = run("probe", "--ready", "--data-dir", t.TempDir())
+	assert.Equal(t, 1, code, "nobody there is no good")
+	assert.Contains(t, text, "does not answer")
 	code, _ = run("agent", "--log-level", "loud")
 	assert.Equal(t, 2, code)
 }

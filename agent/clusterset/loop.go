@@ -61,6 +61,8 @@ type Loop struct {
 	peers     *peer.Peers
 	published map[types.NamespacedName]discovery.Digest
 
+	// next is a list that can't be followed before it is kept.
+	next    *List
 	carrier Carrier
 	// again are heads whose record could not be got.
 	again  map[string]discovery.Head
@@ -73,7 +75,7 @@ type Loop struct {
 
 // due says when to do what next.
 type due struct {
-	poll, renew, publish, ranges time.Time
+	poll, renew, publish, status, ranges, keep time.Time
 }
 
 // seen is what the report is made of.
@@ -111,6 +113,9 @@ const (
 	exchange = 30 * time.Second
 	// rangesEvery is how often own ranges are read.
 	rangesEvery = 5 * time.Minute
+	// keepEvery is how often it is kept what the peers have brought. It is longer
+	// than any poll, so that a round follows by itself.
+	keepEvery = 10 * time.Second
 )
 
 // Start runs until ctx ends.

@@ -3,6 +3,7 @@ package clusterset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -87,7 +88,10 @@ type member struct {
 	shares  []mcs.Share
 	woken   map[types.NamespacedName]int
 	kept    Kept
+	saves   int
+	saving  error // what keeping fails with
 	reports []Report
+	ctx     context.Context //nolint:containedctx // whether the loop was told to end
 	cancel  context.CancelFunc
 	group   *errgroup.Group
 }
@@ -151,14 +155,20 @@ func (w *world) join(name string, memory peer.Memory) *member {
 				m.woken[key]++
 			}
 		},
-		Save:    func(_ context.Context, kept Kept) error { m.kept = kept; return nil },
+		Save: func(_ context.Context, kept Kept) error {
+			if m.saving == nil {
+				m.kept = kept
+				m.saves++
+			}
+			return m.saving
+		},
 		Report:  func(_ context.Context, r Report) error { m.reports = append(m.reports, r); return nil },
 		Now:     time.Now,
 		Restart: func() { m.cancel() },
 	})
 	m.SetNamespace("shop", true)
 	ctx, cancel := context.WithCancel(w.t.Context())
-	m.cancel, m.group = cancel, &errgroup.Group{}
+	m.ctx, m.cancel, m.group = ctx, cancel, &errgroup.Group{}
 	m.group.Go(func() error { return m.Start(ctx) })
 	return m
 }
@@ -400,16 +410,49 @@ func TestAnExportThatNoRecordCanHoldIsLeftOutAndSaid(t *testing.T) {
 	})
 }
 
-func TestAnotherRegistryIsAFreshStart(t *testing.T) {
+func TestAStatusThatChangesAllTheTimeIsPutAtTheRhythmOfTheCarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		east := w.join("east", peer.Memory{})
+		after(15 * time.Second)
+		before := east.hostile.Puts()
+		for i := range 100 {
+			east.SetStatus(record.Status{AddOns: i})
+			after(100 * time.Millisecond)
+		}
+		assert.LessOrEqual(t, east.hostile.Puts()-before, 3, "in ten seconds")
+		east.SetStatus(record.Status{AddOns: 99})
+		east.shares = []mcs.Share{share("10.1.0.7")}
+		east.Changed()
+		after(time.Second)
+		assert.True(t, east.Published(catalog, east.shares[0].Export), "an export does not wait for that")
+		after(10 * time.Second)
+		rows, err := Look(t.Context(), w.reg.member("viewer"), w.listFor("viewer"), time.Now())
+		require.NoError(t, err)
+		assert.Equal(t, 99, rows[0].Status.AddOns, "the last one is there")
+		east.stop()
+	})
+}
+
+func TestAnotherRegistryIsAFreshStartWithTheNewList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		east := w.join("east", peer.Memory{})
 		after(time.Second)
 		list := w.listFor("east")
-		list.Registry = nil
+		list.Registry = &Registry{NATS: []string{"tls://nats.example.com:4222"}, Bucket: "clusterset"}
+		east.saving = errors.New("connection refused")
 		east.SetList(list)
-		after(time.Second)
+		after(time.Minute)
+		require.NoError(t, east.ctx.Err(), "not before the list is kept: the next run would begin with the old one")
+		assert.Equal(t, "https://git.example.com/registry.git", east.kept.List.Registry.Git)
+
+		east.saving = nil
+		after(time.Minute)
+		require.ErrorIs(t, east.ctx.Err(), context.Canceled)
 		require.NoError(t, east.group.Wait())
+		assert.Equal(t, list, east.kept.List)
+		assert.Contains(t, east.kept.Memory.Entries, list.Entries[0])
 	})
 }
 
@@ -426,6 +469,26 @@ func TestAQuietMemberReportsAndKeepsNothing(t *testing.T) {
 		assert.Len(t, west.reports, reports)
 		assert.Equal(t, woken, west.woken[catalog])
 		assert.Empty(t, west.kept.List.Cluster, "a renewal is not kept")
+		east.stop()
+		west.stop()
+	})
+}
+
+func TestManyChangesAreKeptTogetherAndTheLastOneToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		east, west := w.join("east", peer.Memory{}), w.join("west", peer.Memory{})
+		after(15 * time.Second)
+		saves := west.saves
+		for i := range 60 {
+			east.shares = []mcs.Share{share(fmt.Sprintf("10.1.0.%d", i+1))}
+			east.Changed()
+			after(5 * time.Second)
+		}
+		after(15 * time.Second)
+		assert.Equal(t, []string{"10.1.0.60"}, west.addresses())
+		assert.LessOrEqual(t, west.saves-saves, 33, "60 changes in 5 minutes")
+		assert.Equal(t, west.peers.Memory().Marks, west.kept.Memory.Marks)
 		east.stop()
 		west.stop()
 	})

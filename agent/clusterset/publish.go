@@ -31,6 +31,8 @@ type own struct {
 	dirty, statusDue bool
 	status           *record.Status
 	failures         int
+	// at is when something was put last.
+	at time.Time
 }
 
 // Why nothing is published. The texts say what to do.
@@ -47,8 +49,15 @@ func (l *Loop) publish(ctx context.Context, changed bool, now time.Time) {
 	if now.Before(l.due.publish) || !l.own.known {
 		return
 	}
-	if !l.own.dirty && !l.own.statusDue && !l.own.lost && now.Before(l.due.renew) {
-		return
+	if !l.own.dirty && !l.own.lost && now.Before(l.due.renew) {
+		if !l.own.statusDue {
+			return
+		}
+		// What only people read comes in bursts, and can wait for the rest of them.
+		if next := l.own.at.Add(l.timing.Poll); now.Before(next) {
+			l.due.status = next
+			return
+		}
 	}
 	if err := l.put(ctx, now); err != nil {
 		l.seen.unpublished = err
@@ -103,7 +112,7 @@ func (l *Loop) put(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("publish: %w", err)
 	}
 	l.own.content, l.own.dirty, l.own.statusDue, l.own.lost = content, false, false, false
-	l.due.renew = now.Add(l.timing.Renew)
+	l.due.renew, l.own.at = now.Add(l.timing.Renew), now
 	l.announce(shares)
 	return nil
 }

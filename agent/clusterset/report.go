@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -85,11 +86,14 @@ func (l *Loop) Permitted(namespace string) bool {
 	return l.list.Policy.Refuses(l.list.Cluster, namespace) == ""
 }
 
-// keep writes what has to survive a restart, before it is told.
-func (l *Loop) keep(ctx context.Context) {
+// keep writes what has to survive a restart, before it is told: a list at once, what
+// the peers have brought at most every keepEvery. It is all members at once, half a
+// megabyte of a thousand. Whoever runs the carrier gains nothing: to replay what is
+// younger than that after a restart is to have held it back so long.
+func (l *Loop) keep(ctx context.Context, now time.Time) {
 	// Nobody else changes the peers: only what reads them elsewhere needs the lock.
 	revision := l.peers.Revision()
-	if revision == l.seen.revision && !l.seen.listed {
+	if !l.seen.listed && (revision == l.seen.revision || now.Before(l.due.keep)) {
 		return
 	}
 	kept := Kept{List: l.list, Memory: l.peers.Memory()}
@@ -98,6 +102,7 @@ func (l *Loop) keep(ctx context.Context) {
 		return
 	}
 	l.seen.revision, l.seen.listed = revision, false
+	l.due.keep = now.Add(keepEvery)
 }
 
 // tell reports what has changed.

@@ -15,7 +15,9 @@ import (
 // round does what is due, and gives how long nothing else will be.
 func (l *Loop) round(ctx context.Context) time.Duration {
 	told := l.inbox.take()
-	l.takeList(told.list)
+	if l.takeList(ctx, told.list) {
+		return l.timing.Poll
+	}
 	if told.status != nil {
 		l.own.status, l.own.statusDue = told.status, true
 	}
@@ -28,19 +30,32 @@ func (l *Loop) round(ctx context.Context) time.Duration {
 		l.read(ctx, told.heads, now)
 		l.publish(ctx, told.exports, now)
 	}
-	l.keep(ctx)
+	l.keep(ctx, now)
 	l.tell(ctx)
 	return l.wait(l.config.Now())
 }
 
-func (l *Loop) takeList(list *List) {
-	switch {
-	case list == nil:
-	case l.list.another(*list):
-		l.config.Restart()
-	default:
-		l.apply(*list)
+// takeList follows a new list, and tells whether that takes a fresh start. Then the
+// list is kept first: else the next run would begin with the old one, and end the
+// same way.
+func (l *Loop) takeList(ctx context.Context, list *List) (leaving bool) {
+	if list != nil {
+		l.next = list
 	}
+	if l.next == nil {
+		return false
+	}
+	if !l.list.another(*l.next) {
+		l.apply(*l.next)
+		l.next = nil
+		return false
+	}
+	if err := l.config.Save(ctx, Kept{List: *l.next, Memory: l.peers.Memory()}); err != nil {
+		l.seen.unpublished = err
+		return false // the next round tries again
+	}
+	l.config.Restart()
+	return true
 }
 
 func (l *Loop) follow(namespaces map[string]bool) {
@@ -123,7 +138,7 @@ func (l *Loop) read(ctx context.Context, told map[string]discovery.Head, now tim
 func (l *Loop) poll(ctx context.Context) (discovery.Digest, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchange)
 	defer cancel()
-	if l.watch != nil && l.own.known {
+	if l.watch != nil && l.own.known && l.own.problem.Reason == "" {
 		return l.back(ctx)
 	}
 	heads, err := l.carrier.Heads(ctx)
@@ -231,7 +246,7 @@ func (l *Loop) readParts(ctx context.Context) {
 // wait is how long until something is due.
 func (l *Loop) wait(now time.Time) time.Duration {
 	next := now.Add(l.timing.Poll)
-	for _, at := range []time.Time{l.due.poll, l.due.renew, l.due.publish, l.due.ranges} {
+	for _, at := range []time.Time{l.due.poll, l.due.renew, l.due.publish, l.due.status, l.due.ranges} {
 		if at.After(now) && at.Before(next) {
 			next = at
 		}

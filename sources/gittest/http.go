@@ -131,6 +131,9 @@ func (s *HTTPServer) SetStatus(code int) { s.set(func() { s.status = code }) }
 // SetDown makes the server hang up without an answer, or serve again.
 func (s *HTTPServer) SetDown(down bool) { s.set(func() { s.down = down }) }
 
+// SetPassword demands another password from now on.
+func (s *HTTPServer) SetPassword(password string) { s.set(func() { s.options.Password = password }) }
+
 // SetRedirect makes the server redirect each request to what f gives, and serve
 // it where that is "". nil is to serve everything again.
 func (s *HTTPServer) SetRedirect(f func(*http.Request) string) { s.set(func() { s.redirect = f }) }
@@ -163,6 +166,7 @@ func (s *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.RequestURI(), Authorization: r.Header.Get("Authorization")})
 	status, down, redirect, before, backend := s.status, s.down, s.redirect, s.before, s.backend
+	allowed := s.options.allow(r)
 	s.mu.Unlock()
 	if before != nil {
 		before(r)
@@ -172,7 +176,7 @@ func (s *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case status != 0:
 		http.Error(w, "the body of an answer "+http.StatusText(status), status)
-	case !s.allowed(r):
+	case !allowed:
 		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 		http.Error(w, "the body of an answer", http.StatusUnauthorized)
 	default:
@@ -186,15 +190,15 @@ func (s *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *HTTPServer) allowed(r *http.Request) bool {
-	if s.options.BearerToken != "" {
-		return r.Header.Get("Authorization") == "Bearer "+s.options.BearerToken
+func (o HTTPOptions) allow(r *http.Request) bool {
+	if o.BearerToken != "" {
+		return r.Header.Get("Authorization") == "Bearer "+o.BearerToken
 	}
-	if s.options.Username == "" {
+	if o.Username == "" {
 		return true
 	}
 	username, password, ok := r.BasicAuth()
-	return ok && username == s.options.Username && password == s.options.Password
+	return ok && username == o.Username && password == o.Password
 }
 
 // gitDir is the repository that belongs to a working copy, or dir itself.

@@ -19,6 +19,9 @@ const (
 	// Connected: this cluster's own record can be read back from the registry of
 	// its ClusterSet. Only there where the fleet has a registry.
 	Connected = "Connected"
+	// Paused: nothing is applied, repaired or deleted for a time. Only there while
+	// True, or where a pause is asked for that can't hold.
+	Paused = "Paused"
 	// Reconciling: something is under way.
 	Reconciling = "Reconciling"
 	// Stalled: a person has to do something.

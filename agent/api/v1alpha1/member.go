@@ -22,7 +22,28 @@ type Member struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
+	Spec MemberSpec `json:"spec,omitempty"`
+	// +optional
 	Status MemberStatus `json:"status,omitempty"`
+}
+
+// MemberSpec is what people ask of the agent at once, past Git.
+type MemberSpec struct {
+	// Pause has the agent look and not touch. It ends by itself.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+}
+
+// Pause is a time in which nothing is applied, repaired or deleted. Fetching and
+// verifying go on.
+type Pause struct {
+	// Until is when it ends: at most 72 hours from when it is set, which the agent
+	// reads from metadata.managedFields; a longer one does not hold.
+	Until metav1.Time `json:"until"`
+	// Reason is for those who wonder.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
 }
 
 // MemberList is a list of Members.
@@ -67,6 +88,13 @@ type MemberStatus struct {
 	// for: at most five, in words.
 	// +optional
 	Strays []string `json:"strays,omitempty"`
+	// APIServer is the address at which the agent reaches the API server, and whose
+	// word that is. Only there where there was a choice.
+	// +optional
+	APIServer string `json:"apiServer,omitempty"`
+	// Birth is when this cluster came to what it is. Each time is written once.
+	// +optional
+	Birth *Birth `json:"birth,omitempty"`
 	// LastHandledReconcileAt echoes the annotation fleetling.dev/reconcile-at.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
@@ -74,6 +102,25 @@ type MemberStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Birth is a certificate: what happened when, for the first time.
+type Birth struct {
+	// APIUp is when the agent first had an answer from the API server.
+	// +optional
+	APIUp *metav1.Time `json:"apiUp,omitempty"`
+	// Identity is when it knew who this cluster is.
+	// +optional
+	Identity *metav1.Time `json:"identity,omitempty"`
+	// Verified is when it had verified a commit.
+	// +optional
+	Verified *metav1.Time `json:"verified,omitempty"`
+	// AddOnApplied is when it had applied the first add-on of a verified commit.
+	// +optional
+	AddOnApplied *metav1.Time `json:"addOnApplied,omitempty"`
+	// Ready is when all was ready.
+	// +optional
+	Ready *metav1.Time `json:"ready,omitempty"`
 }
 
 // Identity is who a cluster is, and where each label comes from.

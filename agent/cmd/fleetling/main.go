@@ -19,5 +19,6 @@ func main() {
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.World{
 		Out: os.Stdout, Err: os.Stderr,
 		Proxy: *httpproxy.FromEnvironment(), Hostname: hostname,
+		APIServer: os.Getenv("FLEETLING_API_SERVER"), NodeIP: os.Getenv("FLEETLING_NODE_IP"),
 	}))
 }
