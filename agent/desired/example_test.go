@@ -27,7 +27,7 @@ func TestExampleFleetGivesEachClusterItsOwn(t *testing.T) {
 		wanted, err := desired.FromTree(os.DirFS(example), fleet.Identity{Name: name, ClusterSet: "prod", Labels: labels}, true, renderer)
 		require.NoError(t, err, name)
 		assert.Empty(t, wanted.Selection.Differs, name)
-		require.Len(t, wanted.AddOns, 5, name)
+		require.Len(t, wanted.AddOns, 6, name)
 		for _, a := range wanted.AddOns {
 			require.NoError(t, a.Err, "%s: %s", name, a.Name)
 			assert.Empty(t, a.Warnings, "%s: %s", name, a.Name)
