@@ -257,7 +257,7 @@ func TestB29TheOldestOfConflictingExportsDecides(t *testing.T) {
 	}
 	us.says("unrelated", v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts))
 
-	stood := ap.read("catalog")
+	stood := ap.imported("catalog", "ap", "eu", "us")
 	ap.handmade("another", tcp("http", 80))
 	ap.export("another")
 	us.imported("another", "ap")
