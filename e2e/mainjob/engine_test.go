@@ -353,6 +353,8 @@ func TestAnObjectOfAnotherOwnerIsLeftAsItIsAndTheOwnerIsNamed(t *testing.T) {
 		s.fleet.Write("addons/base/"+name+".yaml", configMap(name, "ours"))
 	}
 	s.join(func(o *world.MemberOptions) { o.URL = "http://127.0.0.1:1/nothing" })
+	// It has read this configuration: else the next one would be no change.
+	s.do(s.m.Condition(t.Context(), v1alpha1.SourceReady, "Unreachable"))
 	for _, text := range []string{namespace("shop"), configMap("theirs", "theirs")} {
 		s.create(text)
 	}
