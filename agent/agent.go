@@ -101,9 +101,14 @@ func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, rest
 	}
 	fence := &fence{now: time.Now}
 	fenced := rest.CopyConfig(o.REST)
-	limit := newGentle()
+	runnables := []manager.Runnable{follow}
 	if o.NodeIP != "" {
-		fenced.RateLimiter = limit
+		birth, err := newBirthWatch(newGentle(), o.REST)
+		if err != nil {
+			return err
+		}
+		fenced.RateLimiter = birth.limit
+		runnables = append(runnables, birth)
 	}
 	if o.LeaderElect {
 		fenced.Wrap(fence.wrap)
@@ -115,12 +120,10 @@ func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, rest
 	if err := assemble(ctx, o, mgr, fenced, vitals, restart); err != nil {
 		return err
 	}
-	birth, err := newBirthWatch(limit, o.REST)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(mgr.Add(follow), mgr.Add(birth)); err != nil {
-		return err
+	for _, runnable := range runnables {
+		if err := mgr.Add(runnable); err != nil {
+			return err
+		}
 	}
 	return mgr.Start(ctx)
 }
@@ -174,6 +177,8 @@ func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *f
 // nothing until it is asked for.
 func cached() map[client.Object]cache.ByObject {
 	kinds := mcs.CacheOptions()
+	node, controlPlane := controlPlaneNodes()
+	kinds[node] = controlPlane
 	kinds[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{
 		Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", pinName)},
 	}}
@@ -198,7 +203,7 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 	if err != nil {
 		return fmt.Errorf("watch the identity: %w", err)
 	}
-	nodes := &nodeNames{client: mgr.GetAPIReader()}
+	nodes := &nodeNames{client: mgr.GetClient()}
 	board := &board{}
 	engine, err := apply.New(ctx, apply.Config{REST: fenced, Namespace: Namespace, Changed: pass.ring, Now: time.Now})
 	if err != nil {

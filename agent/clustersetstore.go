@@ -25,41 +25,30 @@ const keptCluster = "cluster"
 
 type clusterSetStore struct {
 	client typedv1.ConfigMapInterface
-	// cluster gives the UID of this cluster; nil is not asked.
+	// cluster gives the UID of this cluster.
 	cluster func(context.Context) (string, error)
 }
 
 // load gives the zero value where nothing was kept yet, and where it was kept for
 // another cluster, as a restored backup has it: what that had read is nothing to
-// this one. What can't be read is an
-// error: without the highest sequence numbers an old record would be a new one.
+// this one. What can't be read is an error: without the highest sequence numbers an old record would be a new one.
 func (s *clusterSetStore) load(ctx context.Context) (clusterset.Kept, error) {
 	var kept clusterset.Kept
 	cm, err := s.client.Get(ctx, clusterSetName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return kept, nil
 	}
-	uid, uidErr := s.uid(ctx)
-	if uidErr != nil {
-		return kept, uidErr
-	}
-	if err == nil && cm.Data[keptCluster] != "" && cm.Data[keptCluster] != uid {
-		return kept, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(cm.Data[keptKey]), &kept)
-	}
 	if err != nil {
+		return kept, fmt.Errorf("ConfigMap/%s/%s: %w", Namespace, clusterSetName, err)
+	}
+	uid, err := s.cluster(ctx)
+	if err != nil || cm.Data[keptCluster] != uid {
+		return kept, err
+	}
+	if err := json.Unmarshal([]byte(cm.Data[keptKey]), &kept); err != nil {
 		return clusterset.Kept{}, fmt.Errorf("ConfigMap/%s/%s: %w", Namespace, clusterSetName, err)
 	}
 	return kept, nil
-}
-
-func (s *clusterSetStore) uid(ctx context.Context) (string, error) {
-	if s.cluster == nil {
-		return "", nil
-	}
-	return s.cluster(ctx)
 }
 
 // save needs no lock: only the leader writes, and what it writes is whole.
@@ -68,7 +57,7 @@ func (s *clusterSetStore) save(ctx context.Context, kept clusterset.Kept) error 
 	if err != nil {
 		return fmt.Errorf("keep the ClusterSet: %w", err)
 	}
-	uid, err := s.uid(ctx)
+	uid, err := s.cluster(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,7 +141,7 @@ func TestControlPlaneNodesHaveToAgree(t *testing.T) {
 	assert.Empty(t, agreed([]metav1.PartialObjectMetadata{{}, node("one")}))
 }
 
-func TestNodesAreReadNowAndThenAndWorkersNever(t *testing.T) {
+func TestWorkersAreNeverAskedForTheNameOfTheCluster(t *testing.T) {
 	scheme, err := newScheme()
 	require.NoError(t, err)
 	named := func(name, cluster string, labels map[string]string) *corev1.Node {
@@ -150,15 +149,14 @@ func TestNodesAreReadNowAndThenAndWorkersNever(t *testing.T) {
 	}
 	c := ctrlfake.NewClientBuilder().WithScheme(scheme).WithObjects(named("worker", "evil", nil)).Build()
 	nodes := &nodeNames{client: c}
-	read := func(now time.Time) string {
-		name, err := nodes.read(t.Context(), now)
+	read := func() string {
+		name, err := nodes.read(t.Context())
 		require.NoError(t, err)
 		return name
 	}
-	assert.Empty(t, read(noon))
+	assert.Empty(t, read())
 	require.NoError(t, c.Create(t.Context(), named("cp", "one", map[string]string{controlPlaneLabel: ""})))
-	assert.Empty(t, read(noon.Add(time.Second)), "not at every look")
-	assert.Equal(t, "one", read(noon.Add(nodesEvery)))
+	assert.Equal(t, "one", read())
 }
 
 func TestTheIdentityIsFollowed(t *testing.T) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -44,7 +45,8 @@ func TestAnAPIServerThatDoesNotAnswerIsNoMissingKey(t *testing.T) {
 }
 
 func TestWhatIsKeptOfTheClusterSetComesBack(t *testing.T) {
-	store := &clusterSetStore{client: fake.NewClientset().CoreV1().ConfigMaps(Namespace)}
+	uid := "this one"
+	store := &clusterSetStore{fake.NewClientset().CoreV1().ConfigMaps(Namespace), func(context.Context) (string, error) { return uid, nil }}
 	kept, err := store.load(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, clusterset.Kept{}, kept)
@@ -58,6 +60,12 @@ func TestWhatIsKeptOfTheClusterSetComesBack(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, kept)
 	}
+
+	uid = "another"
+	kept, err = store.load(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, clusterset.Kept{}, kept, "a restored backup of another cluster")
+	uid = "this one"
 
 	cm, err := store.client.Get(t.Context(), clusterSetName, metav1.GetOptions{})
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -53,14 +52,14 @@ func (s *sharing) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	system, err := s.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := s.store.cluster(ctx)
 	if err != nil {
-		return fmt.Errorf("who this cluster is: %w", err)
+		return err
 	}
 	s.peers.key = key.Public()
 	var importer *mcs.Importer
 	loop := clusterset.New(clusterset.Config{
-		List: list, Memory: kept.Memory, UID: string(system.UID), Key: key,
+		List: list, Memory: kept.Memory, UID: uid, Key: key,
 		Open:    carriers{s.config}.open,
 		Exports: func(ctx context.Context) ([]mcs.Share, error) { return importer.Exports(ctx) },
 		Wake:    func(keys ...types.NamespacedName) { importer.Wake(keys...) },

@@ -42,7 +42,7 @@ type sourceLoop struct {
 	// identity gives the ConfigMap of the identity, or nil, and nodes the name that
 	// Cluster API has given this cluster, or "".
 	identity func() *corev1.ConfigMap
-	nodes    func(context.Context, time.Time) (string, error)
+	nodes    func(context.Context) (string, error)
 	// turn is held while the pipeline is in use.
 	turn *sync.Mutex
 }
@@ -94,16 +94,16 @@ func (s *sourceLoop) asked(ctx context.Context) (string, error) {
 // tell anything new.
 func (s *sourceLoop) look(ctx context.Context, last findings, pinned *pin, now time.Time) findings {
 	next := last
-	next.told = s.who(ctx, lastIdentity(last, pinned), now)
+	next.told = s.who(ctx, lastIdentity(last, pinned))
 	s.fetch(ctx, &next, pinned, now)
 	s.verify(ctx, &next, pinned, now)
 	s.want(ctx, &next, last, pinned)
 	return next
 }
 
-func (s *sourceLoop) who(ctx context.Context, last *fleet.Identity, now time.Time) told {
+func (s *sourceLoop) who(ctx context.Context, last *fleet.Identity) told {
 	found, err := identityOf(s.identity(), s.config.Identity)
-	name, nodesErr := s.nodes(ctx, now)
+	name, nodesErr := s.nodes(ctx)
 	if nodesErr != nil {
 		log.FromContext(ctx).Info("the name of this cluster was not compared with its nodes'", "error", nodesErr.Error())
 	}

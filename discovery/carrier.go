@@ -54,7 +54,7 @@ type Carrier interface {
 // Watcher is a carrier that tells of changes by itself.
 type Watcher interface {
 	// Watch calls changed for every head that is new or has changed, one after
-	// the other, until ctx ends. It connects again by itself; an error is one that
+	// the other, until ctx ends; one that was taken out has no digests. It connects again by itself; an error is one that
 	// trying again can't mend.
 	Watch(ctx context.Context, changed func(Head)) error
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fleetling/fleetling/agent"
 	"github.com/fleetling/fleetling/agent/clusterset"
@@ -78,21 +76,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 func showFleet(out io.Writer, seen agent.FleetView, format string) error {
-	switch format {
-	case "", "wide":
+	if format == "" || format == "wide" {
 		return fleetTable(out, seen, format == "wide")
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(seen)
-	case "yaml":
-		text, err := yaml.Marshal(seen)
-		if err == nil {
-			_, err = out.Write(text)
-		}
-		return err
 	}
-	return fmt.Errorf("--output %q: wide, json or yaml", format)
+	return encode(out, format, seen, "wide, json or yaml")
 }
 
 func fleetTable(out io.Writer, seen agent.FleetView, wide bool) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
 )
@@ -95,21 +93,10 @@ func readOverview(ctx context.Context, kubeconfig string) (overview, error) {
 }
 
 func (o overview) show(out io.Writer, format string) error {
-	switch format {
-	case "":
+	if format == "" {
 		return o.table(out)
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(o)
-	case "yaml":
-		text, err := yaml.Marshal(o)
-		if err == nil {
-			_, err = out.Write(text)
-		}
-		return err
 	}
-	return fmt.Errorf("--output %q: json or yaml", format)
+	return encode(out, format, o, "json or yaml")
 }
 
 func (o overview) table(out io.Writer) error {

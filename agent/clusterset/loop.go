@@ -84,7 +84,9 @@ type seen struct {
 	// say is not in it.
 	unread, unpublished error
 	// left is what of the own exports no record can hold.
-	left    error
+	left error
+	// doubts are why the newest state of some members can't be read.
+	doubts  map[string]error
 	touched map[string]bool
 	all     bool
 	events  []peer.Event
@@ -136,9 +138,6 @@ func (l *Loop) Start(ctx context.Context) error {
 		}
 	}
 }
-
-// NeedLeaderElection is yes: two agents would publish under one name.
-func (*Loop) NeedLeaderElection() bool { return true }
 
 func rest(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

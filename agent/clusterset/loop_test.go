@@ -90,6 +90,7 @@ type member struct {
 	kept    Kept
 	saves   int
 	saving  error // what keeping fails with
+	ranging error // what reading the own ranges fails with
 	reports []Report
 	ctx     context.Context //nolint:containedctx // whether the loop was told to end
 	cancel  context.CancelFunc
@@ -144,12 +145,19 @@ func (w *world) listFor(name string) List {
 
 func (w *world) join(name string, memory peer.Memory) *member {
 	w.t.Helper()
+	m := w.prepare(name, memory)
+	m.start()
+	return m
+}
+
+func (w *world) prepare(name string, memory peer.Memory) *member {
+	w.t.Helper()
 	m := &member{t: w.t, hostile: w.reg.member(name), woken: map[types.NamespacedName]int{}}
 	m.Loop = New(Config{
 		List: w.listFor(name), Memory: memory, UID: "uid-" + name, Key: w.keys[name],
 		Open:    func(Registry, string) (Carrier, error) { return open{m.hostile}, nil },
 		Exports: func(context.Context) ([]mcs.Share, error) { return m.shares, nil },
-		Ranges:  func(context.Context) ([]netip.Prefix, error) { return nil, nil },
+		Ranges:  func(context.Context) ([]netip.Prefix, error) { return nil, m.ranging },
 		Wake: func(keys ...types.NamespacedName) {
 			for _, key := range keys {
 				m.woken[key]++
@@ -167,10 +175,13 @@ func (w *world) join(name string, memory peer.Memory) *member {
 		Restart: func() { m.cancel() },
 	})
 	m.SetNamespace("shop", true)
-	ctx, cancel := context.WithCancel(w.t.Context())
+	return m
+}
+
+func (m *member) start() {
+	ctx, cancel := context.WithCancel(m.t.Context())
 	m.ctx, m.cancel, m.group = ctx, cancel, &errgroup.Group{}
 	m.group.Go(func() error { return m.Start(ctx) })
-	return m
 }
 
 func (m *member) stop() {
@@ -232,6 +243,56 @@ func TestAnEndpointOutsideTheEntrysRangesIsNotTaken(t *testing.T) {
 		east.Changed()
 		after(15 * time.Second)
 		assert.Equal(t, []string{"10.1.0.7"}, west.addresses())
+		east.stop()
+		west.stop()
+	})
+}
+
+func TestNothingIsReadBeforeTheOwnRangesAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		east := w.join("east", peer.Memory{})
+		east.shares = []mcs.Share{share("10.1.0.7")}
+		east.Changed()
+		west := w.prepare("west", peer.Memory{})
+		west.ranging = errors.New("connection refused")
+		west.start()
+		after(time.Minute)
+		assert.Empty(t, west.addresses(), "it could be one of our own")
+		assert.False(t, west.Settled("east", catalog))
+		assert.Contains(t, west.last().Message, "own ranges: connection refused")
+		west.ranging = nil
+		after(time.Minute)
+		assert.Equal(t, []string{"10.1.0.7"}, west.addresses())
+		east.stop()
+		west.stop()
+	})
+}
+
+// doubtful is a carrier that can't read somebody's newest state.
+type doubtful struct {
+	open
+	problems map[string]error
+}
+
+func (d doubtful) Problems() map[string]error { return d.problems }
+
+func TestWhatACarrierCanNotReadOfAPeerIsSaidOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		east := w.join("east", peer.Memory{})
+		west := w.prepare("west", peer.Memory{})
+		problems := map[string]error{}
+		west.config.Open = func(Registry, string) (Carrier, error) { return doubtful{open{west.hostile}, problems}, nil }
+		west.start()
+		after(15 * time.Second)
+		west.reports = nil
+		problems["east"] = errors.New("branch members/east: no such file belongs there")
+		after(15 * time.Second)
+		require.NotEmpty(t, west.reports)
+		require.NotEmpty(t, west.reports[0].Views)
+		assert.Equal(t, peer.Problem{Reason: peer.Malformed, Message: "branch members/east: no such file belongs there"}, west.reports[0].Views[0].Problem)
+		assert.Equal(t, peer.Fresh, west.reports[0].Views[0].State, "the last good record counts")
 		east.stop()
 		west.stop()
 	})

@@ -126,7 +126,7 @@ func (l *Loop) tell(ctx context.Context) {
 func (l *Loop) report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := Report{Connected: l.peers.Connected(), Names: l.peers.Names(), Events: l.seen.events, Counts: map[peer.State]int{}}
+	r := Report{Connected: l.peers.Connected(), Names: l.peers.Names(), Events: l.seen.events, Counts: l.peers.Counts()}
 	r.Reason, r.Message = l.why(r.Connected)
 	touched := r.Names
 	if !l.seen.all {
@@ -138,11 +138,14 @@ func (l *Loop) report() Report {
 		}
 	}
 	for _, name := range touched {
-		if view, ok := l.peers.View(name); ok && !reflect.DeepEqual(view, l.seen.views[name]) {
+		view, ok := l.peers.View(name)
+		if doubt := l.seen.doubts[name]; doubt != nil && view.Problem.Reason == "" {
+			view.Problem = peer.Problem{Reason: peer.Malformed, Message: doubt.Error()}
+		}
+		if ok && !reflect.DeepEqual(view, l.seen.views[name]) {
 			r.Views = append(r.Views, view)
 		}
 	}
-	r.Counts = l.peers.Counts()
 	return r
 }
 

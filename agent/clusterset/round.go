@@ -24,15 +24,26 @@ func (l *Loop) round(ctx context.Context) time.Duration {
 	now := l.config.Now()
 	l.follow(told.namespaces)
 	l.ranges(ctx, now)
-	if err := l.open(ctx); err != nil {
-		l.seen.unread = err
-	} else {
+	if l.ready(ctx) {
 		l.read(ctx, told.heads, now)
 		l.publish(ctx, told.exports, now)
 	}
 	l.keep(ctx, now)
 	l.tell(ctx)
 	return l.wait(l.config.Now())
+}
+
+// ready tells whether the carrier may be asked. Before our own ranges are known
+// nothing is read: a peer's endpoint in them could not be told from others.
+func (l *Loop) ready(ctx context.Context) bool {
+	if l.seen.ranges == nil {
+		return false
+	}
+	if err := l.open(ctx); err != nil {
+		l.seen.unread = err
+		return false
+	}
+	return true
 }
 
 // takeList follows a new list, and tells whether that takes a fresh start. Then the
@@ -73,8 +84,7 @@ func (l *Loop) follow(namespaces map[string]bool) {
 	}
 }
 
-// ranges keeps our own ranges known. Without them nothing is taken that they
-// would have to refuse: a failure leaves those of the time before.
+// ranges keeps our own ranges known. A failure leaves those of the time before.
 func (l *Loop) ranges(ctx context.Context, now time.Time) {
 	if now.Before(l.due.ranges) {
 		return
@@ -145,6 +155,7 @@ func (l *Loop) poll(ctx context.Context) (discovery.Digest, error) {
 	if err != nil {
 		return "", err
 	}
+	l.doubt()
 	var mine discovery.Head
 	for _, head := range heads {
 		if head.Member == l.list.Cluster {
@@ -153,6 +164,28 @@ func (l *Loop) poll(ctx context.Context) (discovery.Digest, error) {
 		l.readHead(ctx, head)
 	}
 	return mine.Record, l.readOwn(ctx, mine.Record)
+}
+
+// doubter is a carrier that knows whose part of it can't be read, and why.
+type doubter interface {
+	Problems() map[string]error
+}
+
+// doubt takes what the carrier says of members whose newest state can't be read:
+// their last good one counts.
+func (l *Loop) doubt() {
+	carrier, ok := l.carrier.(doubter)
+	if !ok {
+		return
+	}
+	problems := carrier.Problems()
+	for name := range l.seen.doubts {
+		l.seen.touched[name] = true
+	}
+	for name := range problems {
+		l.seen.touched[name] = true
+	}
+	l.seen.doubts = problems
 }
 
 // back reads our own record back.

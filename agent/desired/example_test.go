@@ -2,8 +2,6 @@ package desired_test
 
 import (
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -44,19 +42,4 @@ func TestExampleFleetGivesEachClusterItsOwn(t *testing.T) {
 		}
 		assert.Len(t, different, want, name)
 	}
-}
-
-func TestEntryOfTheExampleFleetWithALabelOffItsListIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS(example)))
-	entry := filepath.Join(dir, "clusters", "prod-eu-west.yaml")
-	content, err := os.ReadFile(entry)
-	require.NoError(t, err)
-	changed := strings.Replace(string(content), "region: eu-west", "region: eu-wset", 1)
-	require.NotEqual(t, string(content), changed)
-	require.NoError(t, os.WriteFile(entry, []byte(changed), 0o644))
-
-	_, err = desired.FromTree(os.DirFS(dir), fleet.Identity{Name: "prod-eu-west", ClusterSet: "prod"}, true, render.New(sources.DefaultLimits()))
-	assert.Equal(t, sources.InvalidLabelValue, sources.ReasonOf(err))
-	assert.ErrorContains(t, err, "clusters/prod-eu-west.yaml:5: ")
 }

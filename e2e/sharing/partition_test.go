@@ -63,7 +63,7 @@ func TestLongAMemberIsCutOffFromTheRegistryPastItsLease(t *testing.T) {
 		s.has("single", "ap", 1) // the last ones stay, and what became of them since can't be known
 		s.warned("ap", string(peer.EndpointsLate))
 	}
-	eu.prints("from ap", connect("", eu.name("single")))
+	eu.prints("from ap", connect(eu.name("single")))
 	// As much time has passed at the other end.
 	ap.has("pair", "ap", 1)
 	ap.has("pair", "eu", 1)

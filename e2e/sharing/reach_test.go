@@ -17,13 +17,13 @@ func TestAServiceReachesEveryClusterUnderOneName(t *testing.T) {
 		s.has("catalog", "ap", 1)
 		s.has("catalog", "eu", 1)
 		s.prints("Address: ", "nslookup -type=A "+s.name("catalog")+".")
-		s.prints("from ap", connect("", s.name("catalog")))
-		s.prints("from eu", connect("", s.name("catalog")))
+		s.prints("from ap", connect(s.name("catalog")))
+		s.prints("from eu", connect(s.name("catalog")))
 	}
 
 	ap.scale("catalog", 0)
 	us.has("catalog", "ap", 0)
-	us.prints("from eu", connect("", us.name("catalog")))
+	us.prints("from eu", connect(us.name("catalog")))
 
 	ap.unexport("catalog")
 	us.imported("catalog", "eu")

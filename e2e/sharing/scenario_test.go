@@ -162,7 +162,7 @@ func (s *side) prints(want, script string) {
 
 func (s *side) eventually(check func(context.Context) error) {
 	s.T.Helper()
-	err := s.Member.Eventually(s.Context(), check)
+	err := s.Eventually(s.Context(), check)
 	if err != nil {
 		require.NoError(s.T, err, s.peers())
 	}
@@ -251,6 +251,6 @@ func (s *side) name(service string) string {
 }
 
 // connect asks the server at a name.
-func connect(flags, host string) string {
-	return fmt.Sprintf("echo hi | nc %s -v -w 2 -4 %s 42 2>&1", flags, host)
+func connect(host string) string {
+	return fmt.Sprintf("echo hi | nc -v -w 2 -4 %s 42 2>&1", host)
 }
