@@ -187,6 +187,31 @@ func TestCoreDNSIsBuiltOnceAndKeptBesideTheControlPlane(t *testing.T) {
 	assert.Equal(t, plane, again, "neither takes the other's away")
 }
 
+// The manager's sources are another module's: e2e/capimanager has its versions
+// alone.
+func TestCAPIManagerIsBuiltFromTheModuleThatHoldsIt(t *testing.T) {
+	root := repository(t, good)
+	dir := filepath.Join(root, "e2e", "capimanager")
+	core := filepath.Join(dir, "held", "core")
+	write(t, filepath.Join(dir, "go.mod"), "module capimanager\n\ngo 1.26\n\ntool sigs.k8s.io/cluster-api/core\n\n"+
+		"require sigs.k8s.io/cluster-api v0.0.0\n\nreplace sigs.k8s.io/cluster-api => ./held\n")
+	write(t, filepath.Join(dir, "go.sum"), "")
+	write(t, filepath.Join(dir, "held", "go.mod"), "module sigs.k8s.io/cluster-api\n\ngo 1.26\n")
+	write(t, filepath.Join(core, "main.go"), strings.ReplaceAll(good, "it runs", "it manages"))
+	_, err := FindCAPIManager(t.Context(), root)
+	require.ErrorIs(t, err, ErrNoCAPIManager)
+
+	var progress strings.Builder
+	manager, err := BuildCAPIManager(t.Context(), root, &progress)
+	require.NoError(t, err)
+	assert.Contains(t, progress.String(), "capimanager: compiled")
+	assert.Equal(t, "it manages\n", output(t, manager.Path))
+	assert.Equal(t, filepath.Join(core, "config"), manager.Config)
+	found, err := FindCAPIManager(t.Context(), root)
+	require.NoError(t, err)
+	assert.Equal(t, manager, found)
+}
+
 // The version that the binary says it has must be that of its sources.
 func TestVersionIsThatOfTheSources(t *testing.T) {
 	root, err := Root()

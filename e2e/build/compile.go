@@ -16,13 +16,16 @@ import (
 // interval is the time between two lines of progress.
 const interval = 5 * time.Second
 
-// compile builds the program in dir into path.
-func compile(ctx context.Context, name, dir, path string, progress io.Writer) error {
-	report := &report{name: name, out: progress, start: time.Now()}
+// source is a program's package, as the module in dir sees it.
+type source struct{ name, dir, pkg string }
+
+// compile builds a program into path.
+func compile(ctx context.Context, s source, path string, progress io.Writer) error {
+	report := &report{name: s.name, out: progress, start: time.Now()}
 	stop := report.every(interval)
 	defer stop()
 
-	list := goCommand(ctx, dir, "list", "-deps", ".")
+	list := goCommand(ctx, s.dir, "list", "-deps", s.pkg)
 	var packages strings.Builder
 	list.Stdout = &packages
 	if err := run(list, report); err != nil {
@@ -32,8 +35,8 @@ func compile(ctx context.Context, name, dir, path string, progress io.Writer) er
 	// Built beside its place and renamed: what has the name is whole.
 	unfinished := filepath.Join(filepath.Dir(path), "unfinished-"+filepath.Base(path))
 	defer os.Remove(unfinished)
-	args := append(append([]string{"build", "-v"}, flags()...), "-o", unfinished, ".")
-	if err := run(goCommand(ctx, dir, args...), report); err != nil {
+	args := append(append([]string{"build", "-v"}, flags()...), "-o", unfinished, s.pkg)
+	if err := run(goCommand(ctx, s.dir, args...), report); err != nil {
 		return err
 	}
 	report.line()

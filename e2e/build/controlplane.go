@@ -25,7 +25,7 @@ type ControlPlane struct {
 // ErrNotBuilt. assets is a folder in the manner of KUBEBUILDER_ASSETS, or
 // empty: a component that is there, under its own name, is taken from there.
 func FindControlPlane(root, assets string) (ControlPlane, error) {
-	binary := kept{root, "controlplane"}
+	binary := kept{root: root, name: "controlplane"}
 	path, err := binary.path()
 	if err != nil {
 		return ControlPlane{}, err
@@ -50,7 +50,7 @@ func BuildControlPlane(ctx context.Context, root, assets string, progress io.Wri
 	if !errors.Is(err, ErrNotBuilt) {
 		return plane, err
 	}
-	if _, err := (kept{root, "controlplane"}).build(ctx, progress); err != nil {
+	if _, err := (kept{root: root, name: "controlplane"}).build(ctx, progress); err != nil {
 		return ControlPlane{}, err
 	}
 	return FindControlPlane(root, assets)

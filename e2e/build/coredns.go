@@ -9,7 +9,7 @@ import (
 
 // FindCoreDNS gives the path of what BuildCoreDNS has built, or ErrNotBuilt.
 func FindCoreDNS(root string) (string, error) {
-	path, err := kept{root, "coredns"}.find()
+	path, err := kept{root: root, name: "coredns"}.find()
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrNotBuilt
 	}
@@ -19,5 +19,5 @@ func FindCoreDNS(root string) (string, error) {
 // BuildCoreDNS builds CoreDNS where it is not built yet, and writes a line
 // about how far it is to progress every few seconds.
 func BuildCoreDNS(ctx context.Context, root string, progress io.Writer) (string, error) { //nolint:revive // build is the verb here, as find is in FindCoreDNS
-	return kept{root, "coredns"}.build(ctx, progress)
+	return kept{root: root, name: "coredns"}.build(ctx, progress)
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,8 +21,9 @@ import (
 const kubernetes = "1.37.2"
 
 // kept is a program that is built once and kept in .cache: the folder of that
-// name under e2e, a module of its own.
-type kept struct{ root, name string }
+// name under e2e, a module of its own. Where that module holds no program, it
+// requires the module that does, and tool is that program's package.
+type kept struct{ root, name, tool string }
 
 // find gives the program's path, or an error that is fs.ErrNotExist.
 func (k kept) find() (string, error) {
@@ -51,7 +53,7 @@ func (k kept) build(ctx context.Context, progress io.Writer) (string, error) {
 	if path, err = k.path(); err != nil {
 		return "", err
 	}
-	if err := compile(ctx, k.name, k.dir(), path, progress); err != nil {
+	if err := compile(ctx, source{k.name, k.dir(), cmp.Or(k.tool, ".")}, path, progress); err != nil {
 		return "", fmt.Errorf("build of %s: %w", k.name, err)
 	}
 	return path, k.removeOthers(path)

@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,10 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
@@ -91,10 +87,8 @@ func Prepare(ctx context.Context, t gittest.T, host *cluster.Host, options Membe
 		t.Cleanup(started.Stop)
 	}
 	m := &Member{Cluster: started, options: options, dir: t.TempDir(), t: t}
-	scheme := runtime.NewScheme()
-	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), mcsv1beta1.Install(scheme)))
 	var err error
-	m.Client, err = client.New(started.Config(), client.Options{Scheme: scheme})
+	m.Client, err = newClient(started.Config())
 	must(t, err)
 	must(t, install(ctx, m.Client))
 	if options.MemberKey != nil {
