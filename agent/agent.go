@@ -100,20 +100,20 @@ func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, rest
 		return err
 	}
 	fence := &fence{now: time.Now}
-	fenced := rest.CopyConfig(o.REST)
+	fenced, election := rest.CopyConfig(o.REST), o.REST
 	runnables := []manager.Runnable{follow}
 	if o.NodeIP != "" {
 		birth, err := newBirthWatch(newGentle(), o.REST)
 		if err != nil {
 			return err
 		}
-		fenced.RateLimiter = birth.limit
+		fenced.RateLimiter, election = birth.limit, slowly(o.REST)
 		runnables = append(runnables, birth)
 	}
 	if o.LeaderElect {
 		fenced.Wrap(fence.wrap)
 	}
-	mgr, err := newManager(o, fenced, scheme, fence, vitals)
+	mgr, err := newManager(o, fenced, election, scheme, fence, vitals)
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, errors.Join(scheme.AddToScheme(s), v1alpha1.AddToScheme(s), mcs.AddToScheme(s))
 }
 
-func newManager(o Options, fenced *rest.Config, scheme *runtime.Scheme, fence *fence, vitals *vitals) (manager.Manager, error) {
+func newManager(o Options, fenced, election *rest.Config, scheme *runtime.Scheme, fence *fence, vitals *vitals) (manager.Manager, error) {
 	holder, err := holderName(o.Hostname, o.config.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := newLock(o.REST, holder, fence)
+	lock, err := newLock(election, holder, fence)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,6 +45,16 @@ func newContent(revision string, addOn desired.AddOn) content {
 	}
 	c.objects, c.failures = apply.Decode(addOn.Name, manifests)
 	return c
+}
+
+// is tells whether two contents are the same, wherever they come from.
+func (c *content) is(other content) bool { return c != nil && c.Digest == other.Digest }
+
+// holdsAgent tells whether this is the add-on that the agent itself is in.
+func (c content) holdsAgent() bool {
+	return slices.ContainsFunc(c.objects, func(o apply.Object) bool { 
+		return apply.ID{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}.IsAgent()
+	})
 }
 
 // stored is the content as the snapshot keeps it.

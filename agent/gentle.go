@@ -13,7 +13,7 @@ import (
 
 // gentle is a limit on requests that opens for good: kubeadm, which brings the
 // API server up, must have its turn. What renews the Lease and what looks whether
-// to open is not under it, so that neither waits behind the others.
+// to open is not under it, so that neither waits behind the others: see slowly.
 type gentle struct {
 	now   func() time.Time
 	every time.Duration
@@ -24,11 +24,19 @@ type gentle struct {
 }
 
 // requestEvery leaves room for those that are not under the limit: together they
-// are fewer than five a second.
-const requestEvery = 300 * time.Millisecond
+// are at most five in any second.
+const requestEvery = 400 * time.Millisecond
 
 func newGentle() *gentle {
-	return &gentle{now: time.Now, every: requestEvery, opened: make(chan struct{})}
+	// The first second is that of the look for an endpoint, too.
+	return &gentle{now: time.Now, every: requestEvery, next: time.Now().Add(requestEvery), opened: make(chan struct{})}
+}
+
+// slowly is a client's configuration for one request a second.
+func slowly(config *rest.Config) *rest.Config {
+	slow := rest.CopyConfig(config)
+	slow.QPS, slow.Burst = 1, 1
+	return slow
 }
 
 // open lets all through, also those that wait. It may be called once.
@@ -110,7 +118,7 @@ type birthWatch struct {
 }
 
 func newBirthWatch(limit *gentle, config *rest.Config) (*birthWatch, error) {
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(slowly(config))
 	return &birthWatch{limit, client, 5 * time.Second}, err
 }
 

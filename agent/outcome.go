@@ -82,6 +82,23 @@ func (o outcome) addOns() []addOnView {
 	return views
 }
 
+// standings is how the add-ons are doing, by name.
+func (o outcome) standings() map[string]standing {
+	all := map[string]standing{}
+	for _, v := range o.addOns() {
+		all[v.name] = standing{
+			ready: v.newest() && v.report.Applied() && v.report.Healthy() && v.report.Hold == nil,
+			busy:  v.blocked == "" && !v.stuck() && !v.report.Healthy(),
+		}
+	}
+	return all
+}
+
+// newest tells that the newest content is rolled out.
+func (v addOnView) newest() bool {
+	return v.target != nil && v.target.err == nil && v.active.is(v.target.content)
+}
+
 // untilTimeout is how long it is until an unhealthy add-on has had its time.
 func (o outcome) untilTimeout() time.Duration {
 	var wait time.Duration

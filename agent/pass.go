@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"time"
 
@@ -30,7 +31,7 @@ type passMemory struct {
 	active   []content
 	// since is when a content of an add-on began to count, by add-on.
 	since    map[string]started
-	ready    map[string]bool
+	seen     map[string]standing
 	revision string
 	// paused is what the condition Paused says while it holds.
 	paused string
@@ -51,7 +52,7 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err := p.restore(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	plan := rollOut(p.kept.active, found.targets, p.kept.ready)
+	plan := rollOut(p.kept.active, found.targets, p.kept.seen)
 	if err := p.metrics.timed("keep", func() error { return p.keep(ctx, found, plan) }); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -68,8 +69,6 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	before := p.kept.ready
-	p.kept.ready = readyAddOns(found.targets, p.kept.active, report)
 	view := outcome{
 		found: found, rollout: plan, report: report, since: p.kept.since, pause: paused,
 		snapshot: p.keeper.snapshotProblem(), connection: p.board.connected(), now: time.Now(),
@@ -77,9 +76,11 @@ func (p *passLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err := p.metrics.timed("report", func() error { return p.status.write(ctx, view) }); err != nil {
 		return ctrl.Result{}, err
 	}
+	before := p.kept.seen
+	p.kept.seen = view.standings()
 	p.over(view)
 	p.told(view.status())
-	if len(plan.blocked) > 0 && newlyReady(before, p.kept.ready) {
+	if len(plan.blocked) > 0 && !maps.Equal(before, p.kept.seen) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: soonest(report.Again, view.untilTimeout(), paused.left(view.now))}, nil
@@ -147,15 +148,6 @@ func (p *passLoop) begin(found findings, plan rollout, now time.Time) {
 		p.kept.revision = found.verified.Commit
 		p.engine.RetryNow()
 	}
-}
-
-func newlyReady(before, after map[string]bool) bool {
-	for name, ready := range after {
-		if ready && !before[name] {
-			return true
-		}
-	}
-	return false
 }
 
 // soonest is the shortest wait that is not zero.

@@ -28,18 +28,26 @@ type rollout struct {
 	wanted  apply.Wanted
 }
 
+// standing is how an add-on was doing when a pass ended.
+type standing struct {
+	// ready: its newest content is applied and healthy, with nothing held.
+	ready bool
+	// busy: it is not healthy, and time may change that without anybody's help.
+	busy bool
+}
+
 // rollOut decides which content of each add-on counts. A new content counts once
 // all that the add-on depends on is ready at its own newest content; until then,
-// and while the newest can't be rendered, the one before stays. Where the
-// selection is not known (targets is nil) all stays as it is.
-func rollOut(active []content, targets []target, ready map[string]bool) rollout {
+// and while the newest can't be rendered, the one before stays. The one with the
+// agent itself waits until no other add-on is under way. Where the selection is
+// not known (targets is nil) all stays as it is.
+func rollOut(active []content, targets []target, seen map[string]standing) rollout {
 	if targets == nil {
 		return rollout{active: active, wanted: apply.Wanted{AddOns: stay(active)}}
 	}
 	out := rollout{blocked: map[string]string{}, wanted: apply.Wanted{Whole: true}}
 	for _, t := range targets {
-		now := slices.IndexFunc(active, func(c content) bool { return c.Name == t.name })
-		next, addOn := decide(active, now, t, ready, out.blocked)
+		next, addOn := out.decide(named(active, t.name), t, waitsFor(active, targets, t, seen))
 		if next != nil {
 			out.active = append(out.active, *next)
 		}
@@ -49,28 +57,59 @@ func rollOut(active []content, targets []target, ready map[string]bool) rollout 
 	return out
 }
 
-func decide(active []content, now int, t target, ready map[string]bool, blocked map[string]string) (*content, apply.AddOn) {
+// decide gives the content of an add-on that counts, if any. next is the one that
+// counted before, waits what a new one waits for.
+func (r *rollout) decide(next *content, t target, waits string) (*content, apply.AddOn) {
 	addOn := apply.AddOn{Name: t.name}
-	var next *content
-	if now >= 0 {
-		next = &active[now]
-	}
 	switch {
 	case t.err != nil:
-	case next != nil && next.Digest == t.content.Digest:
+	case next.is(t.content) || waits == "":
 		next, addOn.Whole = &t.content, true
 	default:
-		if waits := slices.IndexFunc(t.dependsOn, func(name string) bool { return !ready[name] }); waits >= 0 {
-			blocked[t.name] = fmt.Sprintf("add-on %s to be ready", t.dependsOn[waits])
-			addOn.Claims = t.content.objects
-			break
-		}
-		next, addOn.Whole = &t.content, true
+		r.blocked[t.name] = waits
+		addOn.Claims = t.content.objects
 	}
 	if next != nil {
 		addOn.Objects, addOn.Failures = next.objects, next.failures
 	}
 	return next, addOn
+}
+
+// waitsFor says what a new content waits for, or nothing.
+func waitsFor(active []content, targets []target, t target, seen map[string]standing) string {
+	for _, name := range t.dependsOn {
+		if !seen[name].ready {
+			return fmt.Sprintf("add-on %s to be ready", name)
+		}
+	}
+	if !t.content.holdsAgent() {
+		return ""
+	}
+	for _, other := range targets {
+		if other.name != t.name && underWay(active, targets, other, seen) {
+			return fmt.Sprintf("add-on %s to be ready, or to fail: the agent itself is upgraded last", other.name)
+		}
+	}
+	return ""
+}
+
+// underWay tells whether an add-on begins with this pass, or may still become
+// healthy by itself.
+func underWay(active []content, targets []target, t target, seen map[string]standing) bool {
+	switch known, ok := seen[t.name]; {
+	case t.err != nil || t.content.holdsAgent():
+		return false
+	case named(active, t.name).is(t.content):
+		return !ok || known.busy
+	}
+	return waitsFor(active, targets, t, seen) == ""
+}
+
+func named(contents []content, name string) *content {
+	if i := slices.IndexFunc(contents, func(c content) bool { return c.Name == name }); i >= 0 {
+		return &contents[i]
+	}
+	return nil
 }
 
 func stay(active []content) []apply.AddOn {
@@ -86,18 +125,4 @@ func sameContents(a, b []content) bool {
 	return slices.EqualFunc(a, b, func(x, y content) bool {
 		return x.Name == y.Name && x.Digest == y.Digest && x.Path == y.Path && x.Timeout == y.Timeout && slices.Equal(x.DependsOn, y.DependsOn)
 	})
-}
-
-// readyAddOns are those whose newest content is applied and healthy, with
-// nothing held or on its way out.
-func readyAddOns(targets []target, active []content, report apply.Report) map[string]bool {
-	ready := map[string]bool{}
-	for _, r := range report.AddOns {
-		t := slices.IndexFunc(targets, func(t target) bool { return t.name == r.Name && t.err == nil })
-		a := slices.IndexFunc(active, func(c content) bool { return c.Name == r.Name })
-		if t >= 0 && a >= 0 && targets[t].content.Digest == active[a].Digest {
-			ready[r.Name] = r.Applied() && r.Healthy() && r.Hold == nil
-		}
-	}
-	return ready
 }

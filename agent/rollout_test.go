@@ -3,10 +3,12 @@ package agent
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetling/fleetling/apply"
 )
@@ -56,7 +58,7 @@ func TestRollOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		active  []content
 		targets []target
-		ready   map[string]bool
+		ready   map[string]standing
 		want    picture
 	}{
 		"a first revision is rolled out": {
@@ -99,7 +101,7 @@ func TestRollOut(t *testing.T) {
 		},
 		"it goes on when that is ready": {
 			active: []content{made("a", "2"), made("b", "1", "a")}, targets: []target{aim(made("a", "2")), aim(made("b", "2", "a"))},
-			ready: map[string]bool{"a": true},
+			ready: map[string]standing{"a": {ready: true}},
 			want: picture{
 				Active: []string{"a-2", "b-2"}, Objects: map[string][]string{"a": {"a-2"}, "b": {"b-2"}}, Claims: map[string][]string{},
 				Whole: map[string]bool{"a": true, "b": true}, All: true, Blocked: map[string]string{},
@@ -144,17 +146,74 @@ func TestARolledOutContentCarriesTheNewestRevision(t *testing.T) {
 	assert.Equal(t, "moved", got.active[0].Path)
 }
 
-func TestAnAddOnIsReadyAtItsNewestContentOnly(t *testing.T) {
+func TestHowAnAddOnStands(t *testing.T) {
 	report := apply.Report{AddOns: []apply.AddOnReport{
 		{Name: "new", Selected: true, Objects: 1, Ready: 1},
 		{Name: "old", Selected: true, Objects: 1, Ready: 1},
-		{Name: "unwell", Selected: true, Objects: 2, Ready: 1},
-		{Name: "failed", Selected: true, Failures: []apply.Failure{{}}},
+		{Name: "starting", Selected: true, Objects: 2, Ready: 1},
+		{Name: "late", Selected: true, Objects: 2, Ready: 1},
+		{Name: "failed", Selected: true, Objects: 1, Failures: []apply.Failure{{}}},
 		{Name: "held", Selected: true, Hold: &apply.Hold{}},
-		{Name: "broken", Selected: true},
+		{Name: "broken", Selected: true, Objects: 1},
+		{Name: "blocked", Selected: true, Objects: 1},
 	}}
-	targets := []target{aim(made("new", "2")), aim(made("old", "2")), aim(made("unwell", "2")), aim(made("failed", "2")), aim(made("held", "2")), broken("broken")}
-	active := []content{made("new", "2"), made("old", "1"), made("unwell", "2"), made("failed", "2"), made("held", "2"), made("broken", "1")}
-	got := readyAddOns(targets, active, report)
-	assert.Equal(t, map[string]bool{"new": true, "unwell": false, "failed": false, "held": false}, got)
+	var o outcome
+	o.report, o.now, o.since = report, time.Unix(100, 0), map[string]started{"starting": {at: time.Unix(95, 0)}}
+	for _, name := range []string{"new", "starting", "late", "failed", "held", "blocked"} {
+		o.found.targets = append(o.found.targets, aim(made(name, "2")))
+		o.rollout.active = append(o.rollout.active, made(name, "2"))
+	}
+	o.found.targets = append(o.found.targets, aim(made("old", "2")), broken("broken"))
+	o.rollout.active = append(o.rollout.active, made("old", "1"), made("broken", "1"))
+	o.rollout.blocked = map[string]string{"blocked": "add-on failed to be ready"}
+	for i := range o.rollout.active {
+		o.rollout.active[i].Timeout = 10 * time.Second
+	}
+	assert.Equal(t, map[string]standing{
+		"new": {ready: true}, "old": {}, "starting": {busy: true}, "late": {}, "failed": {}, "held": {}, "broken": {}, "blocked": {},
+	}, o.standings())
+}
+
+// self is the add-on with the agent's own Deployment.
+func self(version string, dependsOn ...string) content {
+	c := made("fleetling", version, dependsOn...)
+	c.objects = append(c.objects, apply.Object{
+		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "fleetling-system", Name: "fleetling",
+	})
+	return c
+}
+
+func TestTheAgentItselfIsUpgradedLast(t *testing.T) {
+	ready, busy, settled := standing{ready: true}, standing{busy: true}, standing{}
+	active := []content{self("1"), made("a", "1"), made("b", "1")}
+	next := func(a, b content) []target { return []target{aim(self("2")), aim(a), aim(b)} }
+	for name, c := range map[string]struct {
+		targets []target
+		seen    map[string]standing
+		waits   string
+	}{
+		"while another begins":                       {next(made("a", "2"), made("b", "1")), map[string]standing{"a": ready, "b": ready}, "a"},
+		"while another is under way":                 {next(made("a", "1"), made("b", "1")), map[string]standing{"a": ready, "b": busy}, "b"},
+		"while nothing is known, after a restart":    {next(made("a", "1"), made("b", "1")), nil, "a"},
+		"not for one that failed, or had its time":   {next(made("a", "1"), made("b", "1")), map[string]standing{"a": settled, "b": settled}, ""},
+		"not for one that can't be rendered":         {append(next(made("a", "1"), made("b", "1"))[:2], broken("b")), map[string]standing{"a": ready}, ""},
+		"not for one that waits for one that failed": {next(made("a", "1"), made("b", "2", "a")), map[string]standing{"a": settled, "b": ready}, ""},
+		"not for one that waits for the agent":       {next(made("a", "1"), made("b", "2", "fleetling")), map[string]standing{"a": ready, "b": ready}, ""},
+		"once all are ready":                         {next(made("a", "1"), made("b", "1")), map[string]standing{"a": ready, "b": ready}, ""},
+		"before it is known by the one that waits":   {next(made("a", "1"), made("b", "2", "a")), map[string]standing{"a": ready, "b": ready}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := rollOut(active, c.targets, c.seen)
+			if c.waits == "" {
+				assert.NotContains(t, got.blocked, "fleetling")
+				assert.Equal(t, "2", got.active[0].Revision)
+				return
+			}
+			assert.Equal(t, "add-on "+c.waits+" to be ready, or to fail: the agent itself is upgraded last", got.blocked["fleetling"])
+			assert.Equal(t, "1", got.active[0].Revision)
+		})
+	}
+	t.Run("unchanged it never waits", func(t *testing.T) {
+		assert.Empty(t, rollOut(active, []target{aim(self("1")), aim(made("a", "2"))}, nil).blocked)
+	})
 }

@@ -38,7 +38,7 @@ func (p *planner) object(out *AddOnPlan, o Object) {
 	if _, noted := out.Hold[id]; !noted {
 		out.Hold[id] = Holding(p.held(out, id)) // held by the add-on that it moves from
 	}
-	stage := stageOf(id.GroupKind(), p.params)
+	stage := stageOf(id, p.params)
 	out.Steps[stage] = append(out.Steps[stage], Step{ID: id, Object: o, Resource: resource, Stage: stage, Why: why, Version: live.Version})
 }
 

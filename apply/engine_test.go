@@ -324,6 +324,35 @@ func TestAConflictOnAnObjectWithOurFieldsIsReclaimed(t *testing.T) {
 	})
 }
 
+func TestWhatTheAgentWasInstalledWithIsTakenFromItsInstaller(t *testing.T) {
+	const key = "/ConfigMap/web/a"
+	cameWithUs := func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{"app.kubernetes.io/part-of": "fleetling"})
+		setData(u, "k", "old")
+		setData(u, "legacy", "v")
+	}
+	for name, manager := range map[string]string{"Cluster API": "manager", "kubectl": "kubectl-client-side-apply", "Flux": "kustomize-controller"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := startCluster(t)
+				c.edit(manager, key, cameWithUs)
+				uid := c.get(key).GetUID()
+				report := c.engine(t).settle(t, wants(t, "shop", configMapYAML("a", "k: new")), soon)
+				assert.Equal(t, uid, c.get(key).GetUID())
+				if name == "Flux" {
+					require.Len(t, report.AddOns[0].Failures, 1)
+					assert.Equal(t, OwnedByOther, report.AddOns[0].Failures[0].Reason)
+					assert.Equal(t, map[string]any{"k": "old", "legacy": "v"}, c.data(key))
+					return
+				}
+				assert.Empty(t, report.AddOns[0].Failures)
+				assert.Equal(t, map[string]any{"k": "new"}, c.data(key), "and what Git does not want is gone")
+				assert.Equal(t, map[string]string{Manager: "Apply"}, managers(c.get(key)))
+			})
+		})
+	}
+}
+
 func TestLeftoversOfKubectlAreTakenOverOnce(t *testing.T) {
 	const key = "/ConfigMap/web/a"
 	cases := map[string]func(c *cluster){ // B03

@@ -65,11 +65,11 @@ func (e *Engine) execute(ctx context.Context, plan Plan) (map[string]*progress, 
 	return done, nil
 }
 
-// ready takes out the steps that have to wait: what guards others and is new,
-// until all else of its add-on is there, and what lives in a namespace that
-// could not be made.
+// ready takes out the steps that have to wait: what guards others and is new, and
+// the agent itself, until all else of its add-on is there, and what lives in a
+// namespace that could not be made.
 func (p *progress) ready(stage Stage, steps []Step, closed map[string]bool) []Step {
-	blocked := stage == Guards && !p.complete()
+	blocked := stage >= Guards && !p.complete()
 	var ready []Step
 	for _, step := range steps {
 		switch {

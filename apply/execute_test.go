@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,26 @@ func TestGuardsWaitForTheRestOfTheirAddOn(t *testing.T) {
 		c.deny = nil
 		e.settle(t, wanted, time.Hour)
 		assert.NotNil(t, c.get(hookKey))
+	})
+}
+
+func TestTheAgentIsTheLastOfItsAddOn(t *testing.T) {
+	const deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: fleetling, namespace: fleetling-system}, data: {k: v}}\n---\n"
+	key := "apps/Deployment/fleetling-system/fleetling"
+	synctest.Test(t, func(t *testing.T) {
+		c := startCluster(t, hookKind, "apps/v1 Deployment namespaced")
+		c.deny = denying("/hook")
+		e := c.engine(t)
+		wanted := wants(t, "fleetling", deployment+hookYAML+configMapYAML("a", "k: v"))
+		report := e.settle(t, wanted, soon)
+		assert.Nil(t, c.get(key))
+		assert.Equal(t, []Waiting{{parseID(t, key), "the rest of its add-on to be applied"}}, report.AddOns[0].Waiting)
+		c.deny = nil
+		c.take()
+		e.settle(t, wanted, time.Hour)
+		writes := c.take()
+		require.NotEmpty(t, on(writes, "/fleetling"))
+		assert.Less(t, slices.Index(writes, on(writes, "/hook")[0]), slices.Index(writes, on(writes, "/deployments/fleetling")[0]))
 	})
 }
 

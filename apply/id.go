@@ -24,6 +24,14 @@ func (id ID) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
+// ownNamespace is where we live.
+const ownNamespace = "fleetling-system"
+
+// IsAgent tells that this is the Deployment of fleetling itself.
+func (id ID) IsAgent() bool {
+	return id == ID{Group: "apps", Kind: "Deployment", Namespace: ownNamespace, Name: "fleetling"}
+}
+
 // String is Kind/name or Kind/namespace/name, as people read it.
 func (id ID) String() string {
 	if id.Namespace == "" {

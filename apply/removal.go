@@ -183,7 +183,7 @@ func protected(id ID) bool {
 		return true
 	}
 	return id.Group == "cluster.x-k8s.io" || strings.HasSuffix(id.Group, ".cluster.x-k8s.io") ||
-		id.Namespace == "fleetling-system"
+		id.Namespace == ownNamespace
 }
 
 // deletions orders what is left: the last stage first, the next one when those
@@ -191,7 +191,7 @@ func protected(id ID) bool {
 func (p *planner) deletions(out *AddOnPlan, leaving []ID) {
 	last := Stage(-1)
 	for _, id := range leaving {
-		last = max(last, stageOf(id.GroupKind(), p.params))
+		last = max(last, stageOf(id, p.params))
 	}
 	for _, id := range leaving {
 		live, present := p.live(id)
@@ -203,7 +203,7 @@ func (p *planner) deletions(out *AddOnPlan, leaving []ID) {
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "its kind to be listed"})
 		case live.Deleting:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "its deletion to finish" + finalizers(live)})
-		case stageOf(id.GroupKind(), p.params) < last:
+		case stageOf(id, p.params) < last:
 			out.Removal.Pending = append(out.Removal.Pending, Waiting{id, "objects that may need it to be gone"})
 		case !present:
 			p.now(out, Target{ID: id, Resource: resource, Way: Check})

@@ -145,13 +145,36 @@ func foreignTool(entries []metav1.ManagedFieldsEntry) string {
 
 // takeOver gives the JSON patch that makes the fields of kubectl ours, and nil
 // where there are none: what kubectl once set and Git does not want would stay
-// for ever (kubernetes#99003).
+// for ever (kubernetes#99003). Of an object that we were installed with it takes
+// those of whoever installed it.
 func takeOver(object metav1.PartialObjectMetadata) ([]ssa.JSONPatch, error) {
-	return ssa.PatchReplaceFieldsManagers(withMetadata(object), []ssa.FieldManager{
+	from := []ssa.FieldManager{
 		{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationUpdate},
 		{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationApply},
 		{Name: "before-first-apply", OperationType: metav1.ManagedFieldsOperationUpdate, ExactMatch: true},
-	}, Manager)
+	}
+	if installed(object) {
+		from = append(from, installers(object.ManagedFields)...)
+	}
+	return ssa.PatchReplaceFieldsManagers(withMetadata(object), from, Manager)
+}
+
+// installed tells that an object says of itself that it came with the agent, as
+// all in manifests/ do.
+func installed(object metav1.PartialObjectMetadata) bool {
+	return object.Labels["app.kubernetes.io/part-of"] == "fleetling"
+}
+
+// installers are the managers that may have created an object: those that
+// created or updated it and are no part of Kubernetes.
+func installers(entries []metav1.ManagedFieldsEntry) []ssa.FieldManager {
+	var found []ssa.FieldManager
+	for _, entry := range entries {
+		if entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" && !strings.HasPrefix(entry.Manager, "kube") {
+			found = append(found, ssa.FieldManager{Name: entry.Manager, OperationType: entry.Operation, ExactMatch: true})
+		}
+	}
+	return found
 }
 
 // letGo gives the JSON patch that takes our label and our manager off an object

@@ -25,6 +25,8 @@ const (
 	// Guards are webhook configurations and policy bindings: they bite at
 	// once, so all else of the add-on is there before them.
 	Guards
+	// Agent is our own Deployment: it ends the process that applies it.
+	Agent
 
 	stages
 )
@@ -41,8 +43,11 @@ const (
 
 // stageOf tells an object's stage. params are the kinds that admission policies
 // read their parameters from.
-func stageOf(gk schema.GroupKind, params map[schema.GroupKind]bool) Stage {
+func stageOf(id ID, params map[schema.GroupKind]bool) Stage {
+	gk := id.GroupKind()
 	switch {
+	case id.IsAgent():
+		return Agent
 	case gk.String() == kindDefinition || gk.String() == kindNamespace:
 		return Definitions
 	case params[gk]:

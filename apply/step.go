@@ -89,15 +89,17 @@ func owned(step Step, tool string) *Failure {
 }
 
 // contest answers a conflict on first contact. An object that holds our fields
-// is ours, whatever the inventory has lost; but where another tool manages it
-// too, ours are what a pass left that did not come to its end: forced, they
-// would take that tool's values away.
+// is ours, whatever the inventory has lost, and so is one that we were installed
+// with; but where another tool manages it too, ours are what a pass left that did
+// not come to its end: forced, they would take that tool's values away.
 func (r requests) contest(ctx context.Context, step Step, body []byte, conflict error) (outcome, error) {
 	object, found, err := r.get(ctx, step.Resource, step.ID)
-	switch tool := foreignTool(object.ManagedFields); {
-	case err != nil:
+	if err != nil {
 		return refusal(step, err)
-	case !found || fieldsHash(object.ManagedFields) == "":
+	}
+	held, tool := fieldsHash(object.ManagedFields) != "", foreignTool(object.ManagedFields)
+	switch {
+	case !found || !held && (tool != "" || !installed(object)):
 		return refusal(step, conflict)
 	case tool != "":
 		return r.giveBack(ctx, step, tool)
