@@ -40,7 +40,7 @@ demo: apt control-plane
 
 ## test: run all tests, unit and e2e (cold: see README.md)
 .PHONY: test
-test: apt control-plane
+test: apt control-plane capi-manager
 	go test ./...
 	cd e2e && go test -timeout 40m ./...
 
@@ -87,6 +87,11 @@ generate: $(CONTROLLER_GEN)
 .PHONY: control-plane
 control-plane:
 	cd e2e && go run ./cmd/controlplane
+
+## capi-manager: build the core manager of Cluster API, once
+.PHONY: capi-manager
+capi-manager:
+	cd e2e && go run ./cmd/capimanager
 
 ## image: build the container image IMAGE (needs docker or podman)
 .PHONY: image
