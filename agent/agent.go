@@ -108,6 +108,7 @@ func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, rest
 			return err
 		}
 		fenced.RateLimiter, election = birth.limit, slowly(o.REST)
+		fenced.Wrap(birth.limit.wrap)
 		runnables = append(runnables, birth)
 	}
 	if o.LeaderElect {

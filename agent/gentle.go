@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -89,6 +90,18 @@ func (g *gentle) TryAccept() bool {
 
 // Stop has nothing to stop.
 func (*gentle) Stop() {}
+
+// wrap has watches wait for their turn, too: client-go lets them pass its limit.
+func (g *gentle) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.URL.Query().Get("watch") == "true" {
+			if err := g.Wait(request.Context()); err != nil {
+				return nil, err
+			}
+		}
+		return next.RoundTrip(request)
+	})
+}
 
 // QPS is for the messages of client-go.
 func (g *gentle) QPS() float32 { return float32(time.Second) / float32(g.every) }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,29 @@ func TestWhoeverWaitsGoesWhenTheLimitOpens(t *testing.T) {
 		other.every = time.Hour
 		other.Accept()
 		assert.ErrorIs(t, other.Wait(short), context.Canceled)
+	})
+}
+
+func TestAWatchWaitsForItsTurnToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit, start := newGentle(), time.Now()
+		send := limit.wrap(roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil })) //nolint:nilnil // nobody looks at it
+		for _, c := range []struct {
+			url  string
+			turn time.Duration
+		}{{"/api/v1/nodes", 0}, {"/api/v1/nodes?watch=true", requestEvery}, {"/api/v1/nodes?watch=true", 2 * requestEvery}} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
+			require.NoError(t, err)
+			_, err = send.RoundTrip(request)
+			require.NoError(t, err)
+			assert.Equal(t, c.turn, time.Since(start), c.url)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		request, err := http.NewRequestWithContext(ended, http.MethodGet, "/?watch=true", nil)
+		require.NoError(t, err)
+		_, err = send.RoundTrip(request)
+		require.ErrorIs(t, err, context.Canceled)
 	})
 }
 

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -410,25 +411,31 @@ func TestAStrayKeyThatKubectlAddedGoesWithTheNextApply(t *testing.T) {
 
 func TestAnotherWriterDuringATakeOverIsNoFailure(t *testing.T) {
 	const key = "/ConfigMap/web/a"
-	synctest.Test(t, func(t *testing.T) {
-		c := startCluster(t)
-		c.edit("kubectl-create", key, func(u *unstructured.Unstructured) { setData(u, "k", "v") })
-		raced := false
-		c.deny = func(method, path string) *apierrors.StatusError {
-			if len(on(c.writes, "/a")) == 2 && !raced {
-				raced = true
-				return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", assert.AnError)
-			}
-			return nil
-		}
-		e := c.engine(t)
-		report := e.settle(t, wants(t, "shop", configMapYAML("a", "k: v")), soon)
-		require.True(t, raced)
-		assert.True(t, report.AddOns[0].Applied())
-		assert.Contains(t, managers(c.get(key)), "kubectl-create", "left for the next apply")
-		e.settle(t, wants(t, "shop", configMapYAML("a", "k: w")), soon)
-		assert.Equal(t, map[string]string{Manager: "Apply"}, managers(c.get(key)))
-	})
+	for name, races := range map[string]int{"once": 1, "all the time": takeOverTries} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := startCluster(t)
+				c.edit("kubectl-create", key, func(u *unstructured.Unstructured) { setData(u, "k", "v") })
+				raced := 0
+				c.deny = func(method, path string) *apierrors.StatusError {
+					if len(on(c.writes, "/a")) >= 2 && raced < races && method == http.MethodPatch && strings.HasSuffix(path, "/a") {
+						raced++
+						return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", assert.AnError)
+					}
+					return nil
+				}
+				e := c.engine(t)
+				report := e.settle(t, wants(t, "shop", configMapYAML("a", "k: v")), soon)
+				require.Equal(t, races, raced)
+				assert.True(t, report.AddOns[0].Applied())
+				if races == takeOverTries {
+					require.Contains(t, managers(c.get(key)), "kubectl-create", "left for the next apply")
+					e.settle(t, wants(t, "shop", configMapYAML("a", "k: w")), soon)
+				}
+				assert.Equal(t, map[string]string{Manager: "Apply"}, managers(c.get(key)))
+			})
+		})
+	}
 }
 
 func TestARenamedKeyOfStringDataLeavesTheSecret(t *testing.T) {

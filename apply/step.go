@@ -121,23 +121,33 @@ func (r requests) giveBack(ctx context.Context, step Step, tool string) (outcome
 	return outcome{failure: owned(step, tool)}, nil
 }
 
+// takeOverTries bounds how often a take-over is begun anew because somebody else
+// has written meanwhile: controllers do so right after an apply.
+const takeOverTries = 5
+
 // takeOver makes the leftovers of kubectl ours, and applies again, so that what
 // Git does not want of them goes.
 func (r requests) takeOver(ctx context.Context, step Step, body []byte, got answer) (answer, error) {
-	patches, err := takeOver(got.PartialObjectMetadata)
-	if err != nil || len(patches) == 0 {
-		return got, err
+	object := got.PartialObjectMetadata
+	for range takeOverTries {
+		patches, err := takeOver(object)
+		if err != nil || len(patches) == 0 {
+			return got, err
+		}
+		err = r.patch(ctx, step.Resource, step.ID, object.ResourceVersion, patches)
+		if err == nil {
+			again, err := r.apply(ctx, step.Resource, step.ID, body, true)
+			again.created = got.created
+			return again, err
+		}
+		if !apierrors.IsConflict(err) {
+			return answer{}, err
+		}
+		if object, _, err = r.get(ctx, step.Resource, step.ID); err != nil {
+			return answer{}, err
+		}
 	}
-	err = r.patch(ctx, step.Resource, step.ID, got.ResourceVersion, patches)
-	if apierrors.IsConflict(err) {
-		return got, nil // somebody was faster; the next apply sees the leftovers again
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	again, err := r.apply(ctx, step.Resource, step.ID, body, true)
-	again.created = got.created
-	return again, err
+	return got, nil // the next apply sees the leftovers again
 }
 
 // actionOf tells what an apply did to an object that was in sight at a version.

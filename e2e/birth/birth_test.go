@@ -39,6 +39,9 @@ func TestAClusterIsBornWithTheAgent(t *testing.T) {
 	s.run("ClusterResourceSets that are deleted leave the agent", (*scenario).setsDeleted)
 	s.run("an API server that is away for a minute is waited for", (*scenario).away)
 	s.run("a cluster of the same name is born anew, and its identity comes late", (*scenario).reborn)
+	s.run("the agent is upgraded by Git, last of all", (*scenario).upgraded)
+	s.run("a broken image of the agent replaces no good one, and is named", (*scenario).brokenImage)
+	s.run("the next image does, and the way back is open", (*scenario).mended)
 	s.run("without the management cluster all goes on", (*scenario).alone)
 }
 
@@ -59,14 +62,14 @@ func (s *scenario) born() {
 	s.do(err)
 	require.NotNil(s, self.Status.Birth)
 	assert.NotNil(s, self.Status.Birth.Ready)
-	assert.Equal(s, image, s.kubelet.Pod().Spec.Containers[0].Image)
-	s.probes()
+	assert.Equal(s, image, s.kubelet.Pod().Image())
+	s.do(s.kubelet.Pod().Probes(s.Context()))
 }
 
 // gentle counts the requests that the agent made in its first minute. A watch
 // is written to the audit log when it ends: so the agent is ended first.
 func (s *scenario) gentle() {
-	start := s.kubelet.Started()[0]
+	start := s.kubelet.Pod().Started()[0]
 	minute := time.NewTimer(time.Until(start.Add(time.Minute)))
 	defer minute.Stop()
 	select {
@@ -104,7 +107,7 @@ func (s *scenario) again() {
 	bundle := s.bundle()
 	plain := s.render("--plain", name)
 	atManagement, atWorkload := s.versions(s.management.Client, bundle), s.versions(s.workload.Client, plain)
-	started := len(s.kubelet.Started())
+	started := len(s.kubelet.Pod().Started())
 
 	s.do(s.management.Apply(s.Context(), bundle...))
 	s.do(s.management.Apply(s.Context(), bundle...))
@@ -122,7 +125,7 @@ func (s *scenario) again() {
 	if diff := cmp.Diff(atWorkload, s.versions(s.workload.Client, plain)); diff != "" {
 		s.Errorf("workload cluster (-want +got):\n%s", diff)
 	}
-	assert.Len(s, s.kubelet.Started(), started, "the agent went on")
+	assert.Len(s, s.kubelet.Pod().Started(), started, "the agent went on")
 }
 
 // versions gives UID, generation and resourceVersion of objects.

@@ -26,48 +26,50 @@ const enter = `mount --bind "$0/etc" /etc && mount --bind "$0/var" /var && exec 
 	/var/fleetling "${@:4}"`
 
 // command is the container's process with arguments.
-func (k *Kubelet) command(args []string) (process.Command, error) {
+func (p *Pod) command(args []string) (process.Command, error) {
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		return process.Command{}, err
 	}
-	if len(k.pod.Spec.Containers[0].Command) > 0 {
+	if len(p.container().Command) > 0 {
 		return process.Command{}, errors.New("the Pod has a command of its own")
 	}
-	if err := k.prepare(); err != nil {
+	if err := p.prepare(); err != nil {
 		return process.Command{}, err
 	}
-	env, err := k.environment()
+	env, err := p.environment()
 	if err != nil {
 		return process.Command{}, err
 	}
-	line := []string{"--mount", "--propagation", "private", "bash", "-c", enter, k.root}
-	as := k.pod.Spec.SecurityContext
+	line := []string{"--mount", "--propagation", "private", "bash", "-c", enter, p.root}
+	as := p.object.Spec.SecurityContext
 	for _, id := range []*int64{as.RunAsUser, as.RunAsGroup, as.FSGroup} {
 		line = append(line, strconv.FormatInt(*id, 10))
 	}
-	return process.Command{Path: unshare, Args: append(line, args...), Env: env, Log: k.Log()}, nil
+	return process.Command{Path: unshare, Args: append(line, args...), Env: env, Log: p.Log()}, nil
 }
 
 // prepare puts the program of the image in its place.
-func (k *Kubelet) prepare() error {
-	program := k.inside("/var/fleetling")
-	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		content, err := os.ReadFile(k.binary)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(program, content, 0o755); err != nil {
-			return err
-		}
+func (p *Pod) prepare() error {
+	program := p.inside("/var/fleetling")
+	if _, err := os.Stat(program); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return nil
+	image, ok := p.kubelet.workload.Images[p.Image()]
+	if !ok {
+		return fmt.Errorf("image %s can't be pulled", p.Image())
+	}
+	content, err := os.ReadFile(image)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(program, content, 0o755)
 }
 
 // environment is the container's, with the Service kubernetes as kubelet tells
 // of it.
-func (k *Kubelet) environment() ([]string, error) {
-	server, err := url.Parse(k.cluster.Server())
+func (p *Pod) environment() ([]string, error) {
+	server, err := url.Parse(p.kubelet.cluster.Server())
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func (k *Kubelet) environment() ([]string, error) {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=node",
 		"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port(),
 	}
-	for _, v := range k.pod.Spec.Containers[0].Env {
+	for _, v := range p.container().Env {
 		value := v.Value
 		if v.ValueFrom != nil {
 			if v.ValueFrom.FieldRef == nil || v.ValueFrom.FieldRef.FieldPath != "status.hostIP" {

@@ -126,13 +126,16 @@ func (s *scenario) startWorkload() {
 // startAgent runs the delivered Pod.
 func (s *scenario) startAgent() {
 	s.Helper()
-	kubelet, err := birth.Run(s.Context(), s.workload.Cluster, world.Namespace, "fleetling", s.binary, s.life.TempDir())
+	kubelet, err := birth.Run(s.Context(), s.workload.Cluster, birth.Workload{
+		Namespace: world.Namespace, Deployment: "fleetling", Images: s.images(),
+	}, s.life.TempDir())
 	s.do(err)
 	s.kubelet = kubelet
 	s.life.Cleanup(func() {
+		last := kubelet.Pod()
 		kubelet.Stop()
-		if s.life.Failed() {
-			s.life.Logf("agent: %s", process.Tail(kubelet.Log()))
+		if s.life.Failed() && last != nil {
+			s.life.Logf("agent: %s", process.Tail(last.Log()))
 		}
 	})
 }
@@ -140,10 +143,11 @@ func (s *scenario) startAgent() {
 // crash ends the agent, and waits until it runs again.
 func (s *scenario) crash() {
 	s.Helper()
-	before := len(s.kubelet.Started())
-	s.kubelet.Crash()
+	pod := s.kubelet.Pod()
+	before := len(pod.Started())
+	pod.Crash()
 	s.do(harness.Eventually(s.Context(), func(context.Context) error {
-		if len(s.kubelet.Started()) == before {
+		if len(pod.Started()) == before {
 			return errors.New("the container was not started again")
 		}
 		return nil

@@ -31,13 +31,13 @@ func TestThePlainObjectsGiveBirthWithoutClusterAPI(t *testing.T) {
 	s.startAgent()
 	s.do(s.workload.Ready(t.Context(), first))
 	s.has("region", "ap-south")
-	s.probes()
+	s.do(s.kubelet.Pod().Probes(s.Context()))
 
 	before := s.versions(s.workload.Client, plain)
 	s.do(birth.Apply(t.Context(), s.workload.Client, plain...))
 	s.do(s.workload.Reconcile(t.Context()))
 	assert.Equal(t, before, s.versions(s.workload.Client, plain))
-	assert.Len(t, s.kubelet.Started(), 1)
+	assert.Len(t, s.kubelet.Pod().Started(), 1)
 }
 
 // giveCredentials makes the Secret by hand: `--plain` prints none.
@@ -50,12 +50,4 @@ func (s *scenario) giveCredentials() {
 		secret.Data[file] = content
 	}
 	s.do(s.workload.Client.Create(s.Context(), secret, &client.CreateOptions{}))
-}
-
-// probes asks the agent as kubelet would.
-func (s *scenario) probes() {
-	s.Helper()
-	container := s.kubelet.Pod().Spec.Containers[0]
-	s.do(s.kubelet.Probe(s.Context(), container.LivenessProbe))
-	s.do(s.kubelet.Probe(s.Context(), container.ReadinessProbe))
 }
