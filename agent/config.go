@@ -100,25 +100,36 @@ const DefaultDataDir = "/var/lib/fleetling"
 // maxConfigBytes bounds the file.
 const maxConfigBytes = 1 << 20
 
-// ReadConfig reads and checks a configuration file. What it leaves out has the
-// value of the example in README.md.
+// ReadConfig reads and checks a configuration file, as ParseConfig does, and that
+// its remote can be asked.
 func ReadConfig(path string) (Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	if len(data) > maxConfigBytes {
-		return Config{}, fmt.Errorf("configuration %s: larger than %d bytes", path, maxConfigBytes)
+	config, err := ParseConfig(data)
+	if err == nil {
+		err = config.Remote.Validate()
 	}
-	file := defaultConfigFile()
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
-	}
-	config := file.config()
-	if err := errors.Join(file.checkHead(), config.check()); err != nil {
+	if err != nil {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return config, nil
+}
+
+// ParseConfig decodes an AgentConfiguration and checks it by itself: not the
+// files that it names. What it leaves out has the value of the example in
+// README.md.
+func ParseConfig(data []byte) (Config, error) {
+	if len(data) > maxConfigBytes {
+		return Config{}, fmt.Errorf("larger than %d bytes", maxConfigBytes)
+	}
+	file := defaultConfigFile()
+	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		return Config{}, err
+	}
+	config := file.config()
+	return config, errors.Join(file.checkHead(), config.check())
 }
 
 func defaultConfigFile() configFile {
@@ -188,7 +199,6 @@ func (c Config) check() error {
 	}
 	l := c.Remote.Limits
 	need(l.PackBytes > 0 && l.ObjectBytes > 0 && l.Objects > 0 && l.Files > 0 && l.TreeBytes > 0 && l.Depth > 0, "limits: each has to be more than zero")
-	problems = append(problems, c.Remote.Validate())
 	return errors.Join(problems...)
 }
 

@@ -52,7 +52,7 @@ func (c *content) is(other content) bool { return c != nil && c.Digest == other.
 
 // holdsAgent tells whether this is the add-on that the agent itself is in.
 func (c content) holdsAgent() bool {
-	return slices.ContainsFunc(c.objects, func(o apply.Object) bool { 
+	return slices.ContainsFunc(c.objects, func(o apply.Object) bool {
 		return apply.ID{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}.IsAgent()
 	})
 }

@@ -121,7 +121,11 @@ func identityOf(entry Entry, clusterSet string) (Object, error) {
 	if _, err := fleet.ParseIdentity(entry.File, text); err != nil {
 		return Object{}, fmt.Errorf("identity of %s: %w", entry.Name, err)
 	}
-	return resource("ConfigMap", agentNamespace, identityName, map[string]any{identityKey: string(text)}), nil
+	data := map[string]any{identityKey: string(text)}
+	if entry.APIServer != "" {
+		data[apiServerKey] = entry.APIServer
+	}
+	return resource("ConfigMap", agentNamespace, identityName, data), nil
 }
 
 // resource makes a ConfigMap or a Secret.

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
@@ -30,6 +33,9 @@ type Entry struct {
 	Labelled string
 	// Services are the ranges of spec.clusterNetwork.services.
 	Services []netip.Prefix
+	// APIServer is the URL of spec.controlPlaneEndpoint; "" when the entry leaves
+	// it to the infrastructure.
+	APIServer string
 }
 
 // Entries reads the files of clusters again, for what the fleet does not keep,
@@ -75,9 +81,31 @@ func newEntry(cluster fleet.Cluster, objects []Object) (Entry, error) {
 			}
 			entry.Services = append(entry.Services, prefix.Masked())
 		}
+		if entry.APIServer, err = apiServer(o); err != nil {
+			return Entry{}, entry.fault("%w", err)
+		}
 		return entry, nil
 	}
 	return Entry{}, fmt.Errorf("%s: Cluster/%s is not there any more", cluster.File, cluster.Name)
+}
+
+// apiServer gives the URL of the control plane's endpoint, where one is named.
+func apiServer(o Object) (string, error) {
+	var endpoint struct {
+		Host string `json:"host"`
+		Port int32  `json:"port"`
+	}
+	given, found, err := unstructured.NestedMap(o.Object, "spec", "controlPlaneEndpoint")
+	if err == nil && found {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(given, &endpoint)
+	}
+	switch {
+	case err != nil:
+		return "", errors.New("spec.controlPlaneEndpoint must be {host: NAME, port: NUMBER}")
+	case endpoint.Host == "" || endpoint.Port == 0:
+		return "", nil // Cluster API fills it in when the infrastructure is there
+	}
+	return "https://" + net.JoinHostPort(endpoint.Host, strconv.Itoa(int(endpoint.Port))), nil
 }
 
 func (e Entry) fault(format string, args ...any) error {

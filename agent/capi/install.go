@@ -24,6 +24,7 @@ const (
 	signersName    = "fleetling-signers"
 	identityName   = "fleetling-identity"
 	identityKey    = "identity.yaml"
+	apiServerKey   = "api-server"
 	gitSecretName  = "fleetling-git"
 	gitFolder      = "/etc/fleetling/git"
 	configVersion  = "config.fleetling.dev/v1alpha1"
@@ -183,14 +184,23 @@ func decodeConfig(text []byte) (map[string]any, error) {
 	return config, nil
 }
 
+// Config gives the configuration file of the installed objects.
+func Config(installed []Object) ([]byte, error) {
+	holder, err := find(installed, "", "ConfigMap", configName)
+	if err != nil {
+		return nil, err
+	}
+	text, _, _ := unstructured.NestedString(holder.Object, "data", configKey)
+	return []byte(text), nil
+}
+
 // Source tells which repository and branch the installed objects pull.
 func Source(installed []Object) (url, branch string, err error) {
-	holder, err := find(installed, "", "ConfigMap", configName)
+	text, err := Config(installed)
 	if err != nil {
 		return "", "", err
 	}
-	text, _, _ := unstructured.NestedString(holder.Object, "data", configKey)
-	config, err := decodeConfig([]byte(text))
+	config, err := decodeConfig(text)
 	if err != nil {
 		return "", "", err
 	}

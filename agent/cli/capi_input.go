@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fleetling/fleetling/agent"
 	"github.com/fleetling/fleetling/agent/capi"
 	"github.com/fleetling/fleetling/sources"
 	"github.com/fleetling/fleetling/sources/fleet"
@@ -61,11 +62,26 @@ func (f *renderFlags) installed() ([]capi.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkConfig(installed); err != nil {
+		return nil, err
+	}
 	// Credentials come later, and ssh can't be checked without.
 	if err := checkRemote(installed, ""); slices.Contains([]sources.Reason{sources.Unreachable, sources.BranchNotFound}, sources.ReasonOf(err)) {
 		return nil, err
 	}
 	return installed, nil
+}
+
+// checkConfig asks what the agent will ask of its configuration.
+func checkConfig(installed []capi.Object) error {
+	text, err := capi.Config(installed)
+	if err != nil {
+		return err
+	}
+	if _, err := agent.ParseConfig(text); err != nil {
+		return fmt.Errorf("the configuration of the agent: %w", err)
+	}
+	return nil
 }
 
 // checkRemote asks what the agent will ask of where it pulls from.

@@ -182,11 +182,19 @@ func TestCapiSaysWhatToDo(t *testing.T) {
 
 func TestCapiRefusesWhatNoAgentCouldUse(t *testing.T) {
 	w := newCapiWorld(t)
+	config := func(rest string) string {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		text := "apiVersion: config.fleetling.dev/v1alpha1\nkind: AgentConfiguration\n" + rest
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
 		"a URL with a password":       {[]string{"--url", "https://u:hunter2@git.example.org/f.git"}, "URL"},
+		"a key that nobody knows":     {[]string{"--config", config("sorce: {interval: 10s}\n"), "--branch", "refs/heads/main"}, `unknown field "sorce"`},
+		"a value that can't be":       {[]string{"--config", config("source: {interval: 1ms}\n"), "--branch", "refs/heads/main"}, "source.interval: at least 1s"},
 		"a short branch":              {[]string{"--branch", "main"}, "refs/heads/NAME"},
 		"a folder without keys":       {[]string{"--signers", t.TempDir()}, "no key of a first signer"},
 		"a cluster without entry":     {[]string{"zzz"}, `"zzz"`},

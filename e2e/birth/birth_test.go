@@ -35,6 +35,7 @@ func TestAClusterIsBornWithTheAgent(t *testing.T) {
 	s.run("a label edited in the entry and delivered is followed", (*scenario).labelEdited)
 	s.run("labels that are emptied remove nothing", (*scenario).labelsEmptied)
 	s.run("a Git credential is rotated by its Secret", (*scenario).credentialRotated)
+	s.run("a pause holds the agent's hands, and says what waits", (*scenario).paused)
 	s.run("Services wait for default/kubernetes", (*scenario).withheld)
 	s.run("ClusterResourceSets that are deleted leave the agent", (*scenario).setsDeleted)
 	s.run("an API server that is away for a minute is waited for", (*scenario).away)
@@ -202,6 +203,36 @@ func (s *scenario) credentialRotated() {
 	s.deliver()
 	s.do(s.workload.Condition(s.Context(), v1alpha1.SourceReady, "Fetched"))
 	s.change("by the new credential")
+}
+
+func (s *scenario) paused() {
+	s.fleetling("pause", "--kubeconfig", s.workload.KubeconfigFile(), "--for", "2h", "--reason", "fire drill")
+	s.do(s.workload.Condition(s.Context(), v1alpha1.Paused, "Paused"))
+	byHand := &corev1.ConfigMap{}
+	s.do(s.workload.Client.Get(s.Context(), client.ObjectKey{Namespace: "shop", Name: "shared"}, byHand))
+	byHand.Data["value"] = "by hand"
+	s.do(s.workload.Client.Update(s.Context(), byHand))
+	s.value("addons/canary/canary.yaml", "canary", "after the pause")
+	next := s.push("during a pause")
+	s.do(s.workload.Eventually(s.Context(), func(ctx context.Context) error {
+		self, err := s.workload.Self(ctx)
+		if err == nil && (self.Status.Revision == nil || self.Status.Revision.Commit != next) {
+			err = fmt.Errorf("it has verified %+v", self.Status.Revision)
+		}
+		return err
+	}))
+	for _, addOn := range []string{"platform", "canary"} {
+		s.do(s.workload.AddOnCondition(s.Context(), addOn, v1alpha1.Applied, "Paused"))
+	}
+	before := s.shop()
+	s.do(s.workload.Reconcile(s.Context()))
+	assert.Equal(s, before, s.shop(), "it looks, and touches nothing")
+	s.has("shared", "by hand")
+
+	s.fleetling("pause", "--kubeconfig", s.workload.KubeconfigFile(), "--end")
+	s.do(s.workload.Ready(s.Context(), next))
+	s.has("shared", "by the new credential")
+	s.has("canary", "after the pause")
 }
 
 // withheld has the API server not bring the first Service back, as it is before
