@@ -73,7 +73,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 func (d *demo) makeFleet(ctx context.Context) error {
 	d.fleet = world.NewFleet(d)
 	d.fleet.Load(d, world.Example(d))
-	registry, err := d.publish(ctx, world.NewRegistry(d))
+	registry, err := d.publish(ctx, world.NewRegistry(ctx, d))
 	if err != nil {
 		return err
 	}

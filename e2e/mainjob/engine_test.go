@@ -43,13 +43,13 @@ func (s *scenario) create(text string) {
 	s.do(s.m.Client.Create(s.Context(), u, client.FieldOwner("somebody")))
 }
 
-// exists waits until an object is there.
-func (s *scenario) exists(gvk schema.GroupVersionKind, namespace, name string) {
+// exists waits until an object of namespace w is there.
+func (s *scenario) exists(gvk schema.GroupVersionKind, name string) {
 	s.Helper()
 	s.do(s.m.Eventually(s.Context(), func(ctx context.Context) error {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(gvk)
-		return s.m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
+		return s.m.Client.Get(ctx, client.ObjectKey{Namespace: "w", Name: name}, u)
 	}))
 }
 
@@ -69,19 +69,19 @@ func TestB08_DefinitionsNamespacesAndWhatNeedsThemConvergeFromOneCommit(t *testi
 
 	// Unrelated objects do not wait for a kind that is not there.
 	s.do(s.m.AddOnCondition(t.Context(), "widgets", v1alpha1.Applied, "KindNotServed"))
-	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, "w", "first")
-	s.exists(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "w", "plain")
-	s.exists(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "w", "b")
+	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, "first")
+	s.exists(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "plain")
+	s.exists(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "b")
 
 	// The definition comes late, by another hand: no restart, no new commit.
 	s.create(definition("gadgets", "Gadget", "v1"))
 	s.do(s.m.Ready(t.Context(), first))
-	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "w", "late")
+	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "late")
 
 	s.fleet.Write("addons/widgets/4-crd.yaml", definition("widgets", "Widget", "v1", "v2"))
 	s.fleet.Write("addons/widgets/8-v2.yaml", widget("v2", "Widget", "second"))
 	s.do(s.m.Ready(t.Context(), s.fleet.Push("a second version and one that uses it")))
-	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, "w", "second")
+	s.exists(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, "second")
 }
 
 const service = `apiVersion: v1

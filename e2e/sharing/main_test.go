@@ -72,14 +72,14 @@ func (w *fleetWorld) start(ctx context.Context) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	})
-	w.serve()
+	w.serve(ctx)
 	w.join(ctx, host)
 }
 
 // serve makes fleet and registry repositories, at the hub.
-func (w *fleetWorld) serve() {
+func (w *fleetWorld) serve(ctx context.Context) {
 	w.fleet = world.NewFleet(w)
-	w.registry = world.NewRegistry(w)
+	w.registry = world.NewRegistry(ctx, w)
 }
 
 // at gives a URL as clusters see it.

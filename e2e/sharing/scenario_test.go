@@ -48,7 +48,7 @@ func sides(t *testing.T, names ...string) []*side {
 }
 
 func (s *side) makeNamespace() {
-	s.T.Helper()
+	s.Helper()
 	require.NoError(s.T, s.Client.Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}))
 }
 
@@ -58,20 +58,20 @@ func (s *side) meta(name string) metav1.ObjectMeta {
 
 // export exports a Service.
 func (s *side) export(name string) *v1beta1.ServiceExport {
-	s.T.Helper()
+	s.Helper()
 	e := &v1beta1.ServiceExport{ObjectMeta: s.meta(name)}
 	require.NoError(s.T, s.Client.Create(s.Context(), e))
 	return e
 }
 
 func (s *side) unexport(name string) {
-	s.T.Helper()
+	s.Helper()
 	require.NoError(s.T, s.Client.Delete(s.Context(), &v1beta1.ServiceExport{ObjectMeta: s.meta(name)}))
 }
 
 // backend runs replicas of a server behind a Service that edit may change.
 func (s *side) backend(name string, replicas int32, edit func(*corev1.Service)) {
-	s.T.Helper()
+	s.Helper()
 	labels := map[string]string{"app": name}
 	require.NoError(s.T, s.Client.Create(s.Context(), &appsv1.Deployment{
 		ObjectMeta: s.meta(name),
@@ -85,7 +85,7 @@ func (s *side) backend(name string, replicas int32, edit func(*corev1.Service)) 
 // statefulSet runs replicas of a server that have names; its Service is made
 // aside.
 func (s *side) statefulSet(name string, replicas int32) {
-	s.T.Helper()
+	s.Helper()
 	labels := map[string]string{"app": name}
 	require.NoError(s.T, s.Client.Create(s.Context(), &appsv1.StatefulSet{
 		ObjectMeta: s.meta(name),
@@ -109,7 +109,7 @@ func (s *side) server(labels map[string]string) corev1.PodTemplateSpec {
 }
 
 func (s *side) service(name string, selector map[string]string, edit func(*corev1.Service)) {
-	s.T.Helper()
+	s.Helper()
 	service := &corev1.Service{ObjectMeta: s.meta(name), Spec: corev1.ServiceSpec{
 		Selector: selector,
 		Ports:    []corev1.ServicePort{{Name: "tcp", Port: 42, Protocol: corev1.ProtocolTCP}, {Name: "udp", Port: 42, Protocol: corev1.ProtocolUDP}},
@@ -121,14 +121,14 @@ func (s *side) service(name string, selector map[string]string, edit func(*corev
 }
 
 func (s *side) scale(name string, replicas int32) {
-	s.T.Helper()
+	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	require.NoError(s.T, s.Client.Patch(s.Context(), &appsv1.Deployment{ObjectMeta: s.meta(name)}, client.RawPatch("application/merge-patch+json", patch)))
 }
 
 // request makes the Pod that requests come from.
 func (s *side) request() {
-	s.T.Helper()
+	s.Helper()
 	pod := &corev1.Pod{ObjectMeta: s.meta("request"), Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "request", Image: "nicolaka/netshoot:v0.15", Args: []string{"/bin/sh", "-ec", "while :; do echo '.'; sleep 5 ; done"},
 	}}}}
@@ -150,7 +150,7 @@ func (s *side) sh(ctx context.Context, script string) (string, error) {
 
 // prints waits until a script prints a text.
 func (s *side) prints(want, script string) {
-	s.T.Helper()
+	s.Helper()
 	s.eventually(func(ctx context.Context) error {
 		out, err := s.sh(ctx, script)
 		if err == nil && !strings.Contains(out, want) {
@@ -161,7 +161,7 @@ func (s *side) prints(want, script string) {
 }
 
 func (s *side) eventually(check func(context.Context) error) {
-	s.T.Helper()
+	s.Helper()
 	err := s.Eventually(s.Context(), check)
 	if err != nil {
 		require.NoError(s.T, err, s.peers())
@@ -185,7 +185,7 @@ func (s *side) peers() string {
 
 // imported waits for the import of a Service with exactly these exporters.
 func (s *side) imported(name string, exporters ...string) *v1beta1.ServiceImport {
-	s.T.Helper()
+	s.Helper()
 	found := &v1beta1.ServiceImport{}
 	s.eventually(func(ctx context.Context) error {
 		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, found); err != nil {
@@ -205,7 +205,7 @@ func (s *side) imported(name string, exporters ...string) *v1beta1.ServiceImport
 
 // notImported waits until there is no import of a Service.
 func (s *side) notImported(name string) {
-	s.T.Helper()
+	s.Helper()
 	s.eventually(func(ctx context.Context) error {
 		err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &v1beta1.ServiceImport{})
 		if apierrors.IsNotFound(err) {
@@ -235,7 +235,7 @@ func (s *side) endpoints(ctx context.Context, name, from string) (ready, other [
 
 // has waits until so many ready endpoints are imported of a cluster.
 func (s *side) has(name, from string, ready int) {
-	s.T.Helper()
+	s.Helper()
 	s.eventually(func(ctx context.Context) error {
 		found, other, err := s.endpoints(ctx, name, from)
 		if err == nil && len(found) != ready {

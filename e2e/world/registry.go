@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"os/exec"
 
 	"github.com/fleetling/fleetling/sources/gittest"
@@ -8,10 +9,10 @@ import (
 
 // NewRegistry makes an empty registry repository, and serves it over http on
 // loopback to everybody.
-func NewRegistry(t gittest.T) *gittest.HTTPServer {
+func NewRegistry(ctx context.Context, t gittest.T) *gittest.HTTPServer {
 	t.Helper()
 	bare := t.TempDir()
-	if out, err := exec.Command("git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
 		t.Fatalf("registry: %v: %s", err, out)
 	}
 	return gittest.ServeHTTP(t, bare, gittest.HTTPOptions{Push: true})
