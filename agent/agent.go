@@ -66,7 +66,7 @@ var ErrConfigChanged = errors.New("the configuration has changed")
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	follow := newFollower(func() { stop(ErrConfigChanged) }, o.ConfigFile)
+	follow := newFollower(nil, o.ConfigFile)
 	if err := o.readConfig(); err != nil {
 		return err
 	}
@@ -121,12 +121,27 @@ func (o Options) run(ctx context.Context, vitals *vitals, follow *follower, rest
 	if err := assemble(ctx, o, mgr, fenced, vitals, restart); err != nil {
 		return err
 	}
+	follow.changed = o.onConfig(eventWriter{mgr.GetEventRecorder("fleetling")}, restart)
 	for _, runnable := range runnables {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
 	}
 	return mgr.Start(ctx)
+}
+
+// onConfig ends the agent where the next process can read the configuration, and
+// says so where it can't: an agent that does not come up again could not be
+// mended by Git.
+func (o Options) onConfig(tell eventWriter, restart func()) func() {
+	return func() {
+		if _, err := ReadConfig(o.ConfigFile); err != nil {
+			o.Log.Error(err, "the new configuration is refused, the one before goes on")
+			tell.configRefused(err)
+			return
+		}
+		restart()
+	}
 }
 
 func (o *Options) readConfig() error {

@@ -34,10 +34,19 @@ func (e eventWriter) transitions(object runtime.Object, changed []metav1.Conditi
 	}
 }
 
+// self is our Member, for events about the agent.
+func self() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: typeMeta("Member"), ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Self}}
+}
+
+// configRefused says why the agent goes on with the configuration before.
+func (e eventWriter) configRefused(err error) {
+	e.recorder.Eventf(self(), nil, corev1.EventTypeWarning, "ConfigurationRefused", "Read", "%s", cut("the one before goes on: "+err.Error()))
+}
+
 // pauseOver says what a pause held back.
 func (e eventWriter) pauseOver(waited string) {
-	member := &metav1.PartialObjectMetadata{TypeMeta: typeMeta("Member"), ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Self}}
-	e.recorder.Eventf(member, nil, corev1.EventTypeNormal, "PauseOver", v1alpha1.Paused, "%s", cut("the pause is over: it was "+waited))
+	e.recorder.Eventf(self(), nil, corev1.EventTypeNormal, "PauseOver", v1alpha1.Paused, "%s", cut("the pause is over: it was "+waited))
 }
 
 // changes raises one event for what a pass changed, and one for what it

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/events"
 )
 
 func TestAChangedFileIsNoticedHoweverItChanges(t *testing.T) {
@@ -47,4 +48,22 @@ func TestAChangedFileIsNoticedHoweverItChanges(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	assert.Empty(t, changed, "the same content is no change")
+}
+
+func TestAConfigurationThatCantBeReadEndsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	recorder, restarts := events.NewFakeRecorder(1), 0
+	changed := Options{ConfigFile: path}.onConfig(eventWriter{recorder}, func() { restarts++ })
+
+	require.NoError(t, os.WriteFile(path, []byte(minimal+"sorce: {}\n"), 0o600))
+	changed()
+	assert.Zero(t, restarts)
+	told := <-recorder.Events
+	assert.Contains(t, told, "ConfigurationRefused")
+	assert.Contains(t, told, `unknown field "sorce"`)
+
+	require.NoError(t, os.WriteFile(path, []byte(minimal), 0o600))
+	changed()
+	assert.Equal(t, 1, restarts)
+	assert.Empty(t, recorder.Events)
 }

@@ -174,8 +174,8 @@ func TestHowAnAddOnStands(t *testing.T) {
 	}, o.standings())
 }
 
-// self is the add-on with the agent's own Deployment.
-func self(version string, dependsOn ...string) content {
+// itself is the add-on with the agent's own Deployment.
+func itself(version string, dependsOn ...string) content {
 	c := made("fleetling", version, dependsOn...)
 	c.objects = append(c.objects, apply.Object{
 		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "fleetling-system", Name: "fleetling",
@@ -185,8 +185,8 @@ func self(version string, dependsOn ...string) content {
 
 func TestTheAgentItselfIsUpgradedLast(t *testing.T) {
 	ready, busy, settled := standing{ready: true}, standing{busy: true}, standing{}
-	active := []content{self("1"), made("a", "1"), made("b", "1")}
-	next := func(a, b content) []target { return []target{aim(self("2")), aim(a), aim(b)} }
+	active := []content{itself("1"), made("a", "1"), made("b", "1")}
+	next := func(a, b content) []target { return []target{aim(itself("2")), aim(a), aim(b)} }
 	for name, c := range map[string]struct {
 		targets []target
 		seen    map[string]standing
@@ -214,6 +214,6 @@ func TestTheAgentItselfIsUpgradedLast(t *testing.T) {
 		})
 	}
 	t.Run("unchanged it never waits", func(t *testing.T) {
-		assert.Empty(t, rollOut(active, []target{aim(self("1")), aim(made("a", "2"))}, nil).blocked)
+		assert.Empty(t, rollOut(active, []target{aim(itself("1")), aim(made("a", "2"))}, nil).blocked)
 	})
 }
