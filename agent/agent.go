@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -238,7 +239,7 @@ func assemble(ctx context.Context, o Options, mgr manager.Manager, fenced *rest.
 	}
 	source := &sourceLoop{
 		config: o.config, keeper: keeper, board: board, members: mgr.GetClient(), metrics: metrics, pace: newPace(o.config.Interval),
-		posted: pass.ring, listed: share.setFleet, turn: &sync.Mutex{},
+		posted: pass.ring, listed: share.setFleet, turn: &sync.Mutex{}, rest: &atRest{giveBack: debug.FreeOSMemory},
 		identity: identity.read, nodes: nodes.read,
 		pipeline: &desired.Pipeline{
 			Fetcher: git.Fetch, Remote: o.config.Remote, DataDir: o.config.DataDir,

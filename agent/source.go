@@ -43,6 +43,7 @@ type sourceLoop struct {
 	// Cluster API has given this cluster, or "".
 	identity func() *corev1.ConfigMap
 	nodes    func(context.Context) (string, error)
+	rest     *atRest
 	// turn is held while the pipeline is in use.
 	turn *sync.Mutex
 }
@@ -73,10 +74,12 @@ func (s *sourceLoop) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if s.listed != nil && next.fleet != nil && next.told.identity != nil {
 		s.listed(*next.fleet, next.told.identity.Name)
 	}
-	if !next.sameNews(last) {
+	news := !next.sameNews(last)
+	if news {
 		logNews(log.FromContext(ctx), last, next)
 		s.posted()
 	}
+	s.rest.looked(news)
 	return ctrl.Result{RequeueAfter: s.pace.next(next.contact != nil)}, nil
 }
 

@@ -82,7 +82,7 @@ func newFixture(t *testing.T) *fixture {
 	f.loop = &sourceLoop{
 		listed: func(listed fleet.Fleet, _ string) { f.listed = append(f.listed, listed) },
 		config: config, keeper: &keeper{pins: &pins{client: clientset.CoreV1().ConfigMaps(Namespace)}, snapshots: snapshots{clientset.CoreV1().Secrets(Namespace)}},
-		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), turn: &sync.Mutex{},
+		board: &board{}, members: ctrlfake.NewClientBuilder().WithScheme(scheme).Build(), metrics: metrics, pace: newPace(time.Hour), turn: &sync.Mutex{}, rest: &atRest{giveBack: func() {}},
 		identity: func() *corev1.ConfigMap { return f.mounted }, nodes: func(context.Context) (string, error) { return f.nodeName, nil },
 		posted:   func() { f.news++ },
 		pipeline: &desired.Pipeline{Fetcher: git.Fetch, Remote: config.Remote, DataDir: t.TempDir(), Signers: signers, Renderer: render.New(sources.DefaultLimits())},

@@ -64,8 +64,7 @@ func TestResultsAreReusedWhileAllThatWasReadIsTheSame(t *testing.T) {
 			c.change(changed)
 			key, err := req.key()
 			require.NoError(t, err)
-			_, found := r.cache.find(key, changed)
-			assert.Equal(t, c.reused, found)
+			assert.Equal(t, c.reused, r.cache.find(key, changed) != nil)
 			again, err := r.Render(changed, req)
 			fresh, freshErr := New(sources.DefaultLimits()).Render(changed, req)
 			assert.Equal(t, freshErr == nil, err == nil)
@@ -94,6 +93,20 @@ func TestResultsOfOtherRequestsAreNotReused(t *testing.T) {
 		digests[result.Digest] = true
 	}
 	assert.Len(t, digests, 5)
+}
+
+func TestAResultIsTheSameFromTheCache(t *testing.T) {
+	fsys := fstest.MapFS{"web/a.yaml": content(`apiVersion: example.com/v1
+kind: Odd
+metadata: {name: a, uid: x}
+spec: {i: 1, big: 9223372036854775807, bigger: 18446744073709551615, f: 1.5, e: 1e9, n: null, t: true, html: "<a>&</a>", l: [], m: {}, s: "1"}
+`)}
+	r, req := New(sources.DefaultLimits()), Request{AddOn: "web", Path: "web"}
+	first, err := r.Render(fsys, req)
+	require.NoError(t, err)
+	second, err := r.Render(fsys, req)
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
 }
 
 func TestAResultIsTheCallersOwn(t *testing.T) {

@@ -48,7 +48,7 @@ func longWay(fsys fs.FS, req Request, limits sources.Limits) (Result, error) {
 		return Result{}, err
 	}
 	result, _, err := finished(items, req, limits, p, base.place)
-	return result.clone(), err
+	return result, err
 }
 
 // onDisk copies a repository into a file system of kustomize's own.

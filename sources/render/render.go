@@ -61,42 +61,30 @@ func (r *Renderer) Render(fsys fs.FS, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("request of add-on %s: %w", req.AddOn, err)
 	}
-	if result, known := r.cache.find(key, fsys); known {
-		return result.clone(), nil
+	if e := r.cache.find(key, fsys); e != nil {
+		return e.result()
 	}
 	t := newTree(fsys, r.limits)
-	result, size, err := render(t, req)
+	result, texts, err := render(t, req)
 	if err != nil {
 		return Result{}, err
 	}
-	r.cache.store(&entry{key: key, trace: t.trace, result: result, bytes: size})
-	return result.clone(), nil
+	r.cache.store(newEntry(key, t.trace, result, texts))
+	return result, nil
 }
 
-func (r Result) clone() Result {
-	out := Result{Digest: r.Digest, Warnings: make([]*sources.Error, len(r.Warnings))}
-	for _, object := range r.Objects {
-		out.Objects = append(out.Objects, Object{object.DeepCopy(), object.File})
-	}
-	for i, warning := range r.Warnings {
-		copied := *warning
-		out.Warnings[i] = &copied
-	}
-	return out
-}
-
-func render(t *tree, req Request) (Result, int64, error) {
+func render(t *tree, req Request) (Result, [][]byte, error) {
 	p := &problems{addOn: req.AddOn}
 	s := newScan(t, p)
 	base := s.base(req)
 	components := s.components(req)
 	if err := p.err(); err != nil {
-		return Result{}, 0, err
+		return Result{}, nil, err
 	}
 	items, err := s.objects(base, components)
 	if err != nil {
 		p.add(base.place, "%w", err)
-		return Result{}, 0, p.err()
+		return Result{}, nil, p.err()
 	}
 	return finished(items, req, t.limits, p, base.place)
 }
@@ -164,18 +152,18 @@ func (s *scan) requested(written string) (name, dir string, ok bool) {
 	return name, dir, what == kindFolder
 }
 
-// finished makes objects of what was rendered.
-func finished(items []item, req Request, limits sources.Limits, p *problems, base place) (Result, int64, error) {
+// finished makes objects of what was rendered, and gives them encoded, too.
+func finished(items []item, req Request, limits sources.Limits, p *problems, base place) (Result, [][]byte, error) {
 	f := &finish{problems: p, variable: newVariables(req.Substitute, limits.TreeBytes), files: map[identity]string{}}
 	for _, it := range items {
 		f.add(it)
 	}
 	if err := p.err(); err != nil {
-		return Result{}, 0, err
+		return Result{}, nil, err
 	}
-	fail := func(reason sources.Reason, format string, args ...any) (Result, int64, error) {
+	fail := func(reason sources.Reason, format string, args ...any) (Result, [][]byte, error) {
 		p.put(&sources.Error{Reason: reason, File: base.file, Err: fmt.Errorf(format, args...)})
-		return Result{}, 0, p.err()
+		return Result{}, nil, p.err()
 	}
 	switch n := len(f.result.Objects); {
 	case n == 0:
@@ -184,13 +172,14 @@ func finished(items []item, req Request, limits sources.Limits, p *problems, bas
 		return fail(sources.LimitExceeded, "renders to %d objects, more than %d", n, maxObjects)
 	}
 	f.result.sort()
-	sum, size, err := digest(f.result.Objects)
+	texts, err := encode(f.result.Objects)
 	if err != nil {
 		return fail(sources.RenderFailed, "%w", err)
 	}
+	sum, size := digest(texts)
 	if size > limits.TreeBytes {
 		return fail(sources.LimitExceeded, "renders to more than %d bytes", limits.TreeBytes)
 	}
 	f.result.Digest = sum
-	return f.result, size, nil
+	return f.result, texts, nil
 }
