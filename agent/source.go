@@ -231,7 +231,8 @@ func (s *sourceLoop) ask(ctx context.Context, next *findings, pinned *pin) {
 	}
 	switch {
 	case err == nil:
-		next.selection, next.selectErr = &wanted.Selection, nil
+		// A copy: a pointer into wanted would keep all that was rendered.
+		next.selection, next.selectErr = new(wanted.Selection), nil
 		next.targets = targetsOf(next.verified.Commit, wanted)
 	case sources.ReasonOf(err) != "":
 		next.selectErr, next.targets = err, nil
