@@ -25,7 +25,7 @@ GOLANGCI := $(BIN)/golangci-lint@v2.15.0
 ## help: print this list
 .PHONY: help
 help:
-	@sed -n 's/^## //p' Makefile | sed -e 's/: /\t/' | expand -t 14
+	@sed -n 's/^## //p' Makefile | sed -e 's/: /\t/' | expand -t 16
 
 ## build: build the binary into .cache/fleetling
 .PHONY: build
@@ -46,7 +46,7 @@ test: apt control-plane capi-manager
 
 ## test-long: run the suites that take long
 .PHONY: test-long
-test-long: apt control-plane
+test-long: apt control-plane capi-manager capi-providers
 	cd e2e && FLEETLING_LONG=1 go test -timeout 120m -run Long ./...
 
 ## bench: measure, against a floor in the same run or the bar of the ClusterSet
@@ -91,7 +91,12 @@ control-plane:
 ## capi-manager: build the core manager of Cluster API, once
 .PHONY: capi-manager
 capi-manager:
-	cd e2e && go run ./cmd/capimanager
+	cd e2e && go run ./cmd/capi manager
+
+## capi-providers: build the providers of Cluster API that make test-long runs, once
+.PHONY: capi-providers
+capi-providers:
+	cd e2e && go run ./cmd/capi providers
 
 ## image: build the container image IMAGE (needs docker or podman)
 .PHONY: image

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,29 +146,6 @@ func appliedIn(binding *unstructured.Unstructured) ([]string, error) {
 		}
 	}
 	return applied, nil
-}
-
-// ready asks the manager for its health.
-func (m *Management) ready(ctx context.Context, port string) error {
-	select {
-	case <-m.manager.Done():
-		return fmt.Errorf("the manager has ended: %w", m.manager.Wait())
-	default:
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	return err
 }
 
 // object makes one in namespace default.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -43,20 +44,43 @@ func (h hook) client(path string) map[string]any {
 	return map[string]any{"url": h.url + path, "caBundle": base64.StdEncoding.EncodeToString(h.authority)}
 }
 
-// definitions gives the CRDs of Cluster API's folder config, with the conversion
-// that its kustomization gives them.
+// definitions gives the CRDs of Cluster API's folder config, with the labels and
+// the conversion that its kustomization gives them.
 func (h hook) definitions(config string) ([]*unstructured.Unstructured, error) {
 	objects, err := readAll(filepath.Join(config, "crd", "bases", "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
+	labels, err := contracts(config)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range objects {
+		o.SetLabels(labels)
 		err = errors.Join(err, unstructured.SetNestedMap(o.Object, map[string]any{
 			"strategy": "Webhook",
 			"webhook":  map[string]any{"conversionReviewVersions": []any{"v1"}, "clientConfig": h.client("/convert")},
 		}, "spec", "conversion"))
 	}
 	return objects, err
+}
+
+// contracts gives the labels that say which contract of Cluster API the versions
+// of a provider's CRDs keep; the core's have none.
+func contracts(config string) (map[string]string, error) {
+	kustomization, err := readAll(filepath.Join(config, "crd", "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{}
+	sets, _, err := unstructured.NestedSlice(kustomization[0].Object, "labels")
+	for _, set := range sets {
+		content, _ := set.(map[string]any)
+		pairs, _, wrong := unstructured.NestedStringMap(content, "pairs")
+		err = errors.Join(err, wrong)
+		maps.Copy(labels, pairs)
+	}
+	return labels, err
 }
 
 // configurations gives the webhook configurations of Cluster API's folder

@@ -18,6 +18,7 @@ func TestWebhooksAreReachedByURL(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(config, path), []byte(text), 0o600))
 	}
 	put("crd/bases/a.yaml", "---\nkind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\nspec: {group: g}\n---\n")
+	put("crd/kustomization.yaml", "labels:\n- pairs: {cluster.x-k8s.io/v1beta2: v1beta2}\n")
 	put("webhook/manifests.yaml", "kind: MutatingWebhookConfiguration\napiVersion: admissionregistration.k8s.io/v1\nwebhooks:\n"+
 		"- {name: a, clientConfig: {service: {name: s, namespace: n, path: /mutate-a}}}\n")
 	h := hook{url: "https://127.0.0.1:1", authority: []byte("pem")}
@@ -25,6 +26,7 @@ func TestWebhooksAreReachedByURL(t *testing.T) {
 	definitions, err := h.definitions(config)
 	require.NoError(t, err)
 	require.Len(t, definitions, 1)
+	assert.Equal(t, map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}, definitions[0].GetLabels())
 	want := map[string]any{"url": "https://127.0.0.1:1/convert", "caBundle": "cGVt"}
 	got, _, err := unstructured.NestedMap(definitions[0].Object, "spec", "conversion", "webhook", "clientConfig")
 	require.NoError(t, err)

@@ -187,29 +187,47 @@ func TestCoreDNSIsBuiltOnceAndKeptBesideTheControlPlane(t *testing.T) {
 	assert.Equal(t, plane, again, "neither takes the other's away")
 }
 
-// The manager's sources are another module's: e2e/capimanager has its versions
-// alone.
-func TestCAPIManagerIsBuiltFromTheModuleThatHoldsIt(t *testing.T) {
+// The sources of Cluster API's programs are other modules': e2e/capi has their
+// versions alone.
+func TestCAPIManagersAreBuiltFromTheModulesThatHoldThem(t *testing.T) {
 	root := repository(t, good)
-	dir := filepath.Join(root, "e2e", "capimanager")
-	core := filepath.Join(dir, "held", "core")
-	write(t, filepath.Join(dir, "go.mod"), "module capimanager\n\ngo 1.26\n\ntool sigs.k8s.io/cluster-api/core\n\n"+
+	dir := filepath.Join(root, "e2e", "capi")
+	held := filepath.Join(dir, "held")
+	write(t, filepath.Join(dir, "go.mod"), "module capi\n\ngo 1.26\n\ntool sigs.k8s.io/cluster-api/core\n\n"+
 		"require sigs.k8s.io/cluster-api v0.0.0\n\nreplace sigs.k8s.io/cluster-api => ./held\n")
 	write(t, filepath.Join(dir, "go.sum"), "")
-	write(t, filepath.Join(dir, "held", "go.mod"), "module sigs.k8s.io/cluster-api\n\ngo 1.26\n")
-	write(t, filepath.Join(core, "main.go"), strings.ReplaceAll(good, "it runs", "it manages"))
+	write(t, filepath.Join(held, "go.mod"), "module sigs.k8s.io/cluster-api\n\ngo 1.26\n")
+	for _, pkg := range []string{"core", "bootstrap/kubeadm", "controlplane/kubeadm", "test/infrastructure/docker"} {
+		write(t, filepath.Join(held, pkg, "main.go"), strings.ReplaceAll(good, "it runs", "it manages "+pkg))
+	}
 	_, err := FindCAPIManager(t.Context(), root)
 	require.ErrorIs(t, err, ErrNoCAPIManager)
+	_, err = FindCAPIProviders(t.Context(), root)
+	require.ErrorIs(t, err, ErrNoCAPIProviders)
 
 	var progress strings.Builder
 	manager, err := BuildCAPIManager(t.Context(), root, &progress)
 	require.NoError(t, err)
-	assert.Contains(t, progress.String(), "capimanager: compiled")
-	assert.Equal(t, "it manages\n", output(t, manager.Path))
-	assert.Equal(t, filepath.Join(core, "config"), manager.Config)
-	found, err := FindCAPIManager(t.Context(), root)
+	assert.Contains(t, progress.String(), "capi-core: compiled")
+	assert.Equal(t, "it manages core\n", output(t, manager.Path))
+	assert.Equal(t, filepath.Join(held, "core", "config"), manager.Config)
+	_, err = FindCAPIProviders(t.Context(), root)
+	require.ErrorIs(t, err, ErrNoCAPIProviders, "the core manager alone is no provider")
+
+	providers, err := BuildCAPIProviders(t.Context(), root, &progress)
 	require.NoError(t, err)
-	assert.Equal(t, manager, found)
+	for pkg, m := range map[string]CAPIManager{
+		"bootstrap/kubeadm": providers.Bootstrap, "controlplane/kubeadm": providers.ControlPlane, "test/infrastructure/docker": providers.Infrastructure,
+	} {
+		assert.Equal(t, "it manages "+pkg+"\n", output(t, m.Path))
+		assert.Equal(t, filepath.Join(held, pkg, "config"), m.Config)
+	}
+	found, err := FindCAPIProviders(t.Context(), root)
+	require.NoError(t, err)
+	assert.Equal(t, providers, found)
+	core, err := FindCAPIManager(t.Context(), root)
+	require.NoError(t, err)
+	assert.Equal(t, manager, core, "none takes another's away")
 }
 
 // The version that the binary says it has must be that of its sources.

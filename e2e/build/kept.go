@@ -20,10 +20,11 @@ import (
 
 const kubernetes = "1.37.2"
 
-// kept is a program that is built once and kept in .cache: the folder of that
-// name under e2e, a module of its own. Where that module holds no program, it
-// requires the module that does, and tool is that program's package.
-type kept struct{ root, name, tool string }
+// kept is a program that is built once and kept in .cache under its name, from a
+// folder under e2e that is a module of its own: the one of the same name where
+// folder is empty. Where that module holds no program, it requires the module
+// that does, and tool is that program's package.
+type kept struct{ root, folder, name, tool string }
 
 // find gives the program's path, or an error that is fs.ErrNotExist.
 func (k kept) find() (string, error) {
@@ -59,7 +60,7 @@ func (k kept) build(ctx context.Context, progress io.Writer) (string, error) {
 	return path, k.removeOthers(path)
 }
 
-func (k kept) dir() string { return filepath.Join(k.root, "e2e", k.name) }
+func (k kept) dir() string { return filepath.Join(k.root, "e2e", cmp.Or(k.folder, k.name)) }
 
 // path names the binary by what goes into it.
 func (k kept) path() (string, error) {
