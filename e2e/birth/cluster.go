@@ -22,6 +22,8 @@ const (
 	infrastructureGroup   = "infrastructure.cluster.x-k8s.io"
 	infrastructureVersion = infrastructureGroup + "/v1beta2"
 	infrastructure        = "StandInCluster"
+
+	clusterNameLabel = "cluster.x-k8s.io/cluster-name"
 )
 
 // Bear has Cluster API make a cluster of an entry: the workload cluster stands
@@ -50,7 +52,7 @@ func kubeconfigSecret(name string, kubeconfig []byte) *unstructured.Unstructured
 		"type": "cluster.x-k8s.io/secret",
 		"data": map[string]any{"value": base64.StdEncoding.EncodeToString(kubeconfig)},
 	})
-	o.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": name})
+	o.SetLabels(map[string]string{clusterNameLabel: name})
 	return o
 }
 

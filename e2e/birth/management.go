@@ -54,6 +54,15 @@ func (m *Management) start(ctx context.Context, capi build.CAPIManager) error {
 // Log is the core manager's.
 func (m *Management) Log() string { return m.managers[0].Log() }
 
+// Logs are those of all managers.
+func (m *Management) Logs() []string {
+	var logs []string
+	for _, each := range m.managers {
+		logs = append(logs, each.Log())
+	}
+	return logs
+}
+
 // Stop ends it for good. A second call does nothing.
 func (m *Management) Stop() {
 	for _, each := range m.managers {
