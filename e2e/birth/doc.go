@@ -17,6 +17,16 @@
 // without capabilities; the root file system is this machine's, and the network
 // too, as hostNetwork says.
 //
+// One suite has providers after all: StartProviders runs kubeadm's two, bootstrap
+// and control plane, and the Docker provider with its in-memory backend, whose
+// machines are objects and whose API servers are its own: they keep what they are
+// given, run nothing, and take neither server-side apply nor a Lease. So the agent
+// can't run there; the bundle can come there, in between the steps of a control
+// plane that is being made. No container engine is needed. Without one the Docker
+// provider prints an error now and then: it asks the engine for the capacity of
+// every machine template, and nothing here waits for that. It listens on all
+// addresses, and on port 19000 always: one such provider fits on a machine.
+//
 // Decisions. The manager's CRDs and webhook configurations are read from the
 // module that it is built from, and not kept here. Webhooks are reached by URL,
 // for there is nothing that routes to a Service. The manager listens for them on

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,16 +22,19 @@ const (
 	controlPlaneVersion = "controlplane.cluster.x-k8s.io/v1beta2"
 	controlPlane        = "KubeadmControlPlane"
 
+	controlPlaneManager = "control-plane"
+
 	loopback = "127.0.0.1"
 )
 
 // StartProviders starts, beside the core manager, all that makes a cluster of
 // kubeadm's. The infrastructure is the Docker provider's, of which only what is
-// in its memory is asked for: it calls no container engine for that.
+// in its memory is asked for: it needs no container engine. Only what it says of a
+// machine's capacity would be that engine's, and stays empty.
 func (m *Management) StartProviders(ctx context.Context, p build.CAPIProviders) error {
 	for _, each := range []manager{
 		{CAPIManager: p.Bootstrap, name: "bootstrap"},
-		{CAPIManager: p.ControlPlane, name: "control-plane"},
+		{CAPIManager: p.ControlPlane, name: controlPlaneManager},
 		// Where the API servers of its clusters are.
 		{CAPIManager: p.Infrastructure, name: "infrastructure", env: []string{"POD_IP=" + loopback}},
 	} {
@@ -118,6 +122,16 @@ func (m *Management) ControlPlaneInitialized(ctx context.Context, name string) e
 	})
 }
 
+// HoldControlPlanes has their provider stand still where it is, until the function
+// that it gives is called: no control plane is said to be initialized meanwhile.
+func (m *Management) HoldControlPlanes() (goOn func() error, err error) {
+	held, known := m.managers[controlPlaneManager]
+	if !known {
+		return nil, errors.New("no provider of control planes was started")
+	}
+	return func() error { return syscall.Kill(held.Pid(), syscall.SIGCONT) }, syscall.Kill(held.Pid(), syscall.SIGSTOP)
+}
+
 // Workload gives the administrator's client of a cluster, by the kubeconfig that
 // its control plane's provider wrote.
 func (m *Management) Workload(ctx context.Context, name string) (client.Client, error) {
@@ -129,6 +143,7 @@ func (m *Management) Workload(ctx context.Context, name string) (client.Client, 
 	if err != nil {
 		return nil, err
 	}
+	config.QPS = -1 // no limit of its own: it polls
 	return client.New(config, client.Options{})
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/fleetling/fleetling/e2e/process"
 )
 
+// core is the name of the core manager.
+const core = "core"
+
 // Management is a management cluster: a control plane with Cluster API's core
 // manager and its webhooks.
 type Management struct {
@@ -21,8 +24,8 @@ type Management struct {
 	Client client.Client
 
 	dir string
-	// managers are the core one and what was started after it.
-	managers []*process.Process
+	// managers are the core one and what was started after it, by name.
+	managers map[string]*process.Process
 }
 
 // StartManagement starts one; its files are in dir. It returns when the webhooks
@@ -32,7 +35,7 @@ func StartManagement(ctx context.Context, host *cluster.Host, capi build.CAPIMan
 	if err != nil {
 		return nil, err
 	}
-	m := &Management{Cluster: started, dir: dir}
+	m := &Management{Cluster: started, dir: dir, managers: map[string]*process.Process{}}
 	if err := m.start(ctx, capi); err != nil {
 		m.Stop()
 		return nil, fmt.Errorf("management cluster: %w", err)
@@ -48,17 +51,17 @@ func (m *Management) start(ctx context.Context, capi build.CAPIManager) error {
 	if err := m.Apply(ctx, infrastructureKind()); err != nil {
 		return err
 	}
-	return m.startManager(ctx, manager{CAPIManager: capi, name: "core"})
+	return m.startManager(ctx, manager{CAPIManager: capi, name: core})
 }
 
 // Log is the core manager's.
-func (m *Management) Log() string { return m.managers[0].Log() }
+func (m *Management) Log() string { return m.managers[core].Log() }
 
-// Logs are those of all managers.
-func (m *Management) Logs() []string {
-	var logs []string
-	for _, each := range m.managers {
-		logs = append(logs, each.Log())
+// Logs are those of all managers, by name.
+func (m *Management) Logs() map[string]string {
+	logs := map[string]string{}
+	for name, each := range m.managers {
+		logs[name] = each.Log()
 	}
 	return logs
 }

@@ -54,7 +54,7 @@ func (m *Management) startManager(ctx context.Context, each manager) error {
 	if err != nil {
 		return err
 	}
-	m.managers = append(m.managers, started)
+	m.managers[each.name] = started
 	// A webhook that is configured before it answers would refuse its manager, too.
 	if err := harness.Eventually(ctx, func(ctx context.Context) error { return ready(ctx, started, ports[1]) }); err != nil {
 		return started.Explain(err)
