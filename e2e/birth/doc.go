@@ -10,10 +10,11 @@
 //
 // What is not: the infrastructure is a kind of one object that says it is
 // provisioned, and a workload cluster is a control plane that runs already.
-// Kubelet stands in for kubelet: it takes the Pod that
+// Kubelet stands in for kubelet: it takes the Pods that
 // kube-controller-manager made of the Deployment, not the Deployment, so that
-// admission has its say. Its container is a process in a mount namespace of its
-// own, in which /etc, /var and nothing else are the Pod's, under the Pod's user,
+// admission has its say, and writes to their status what the readiness probe
+// says. An image is a program. A container is a process in a mount namespace of
+// its own, in which /etc, /var and nothing else are the Pod's, under the Pod's user,
 // without capabilities; the root file system is this machine's, and the network
 // too, as hostNetwork says.
 //
