@@ -25,8 +25,8 @@ type gentle struct {
 }
 
 // requestEvery leaves room for those that are not under the limit: together they
-// are at most five in any second.
-const requestEvery = 400 * time.Millisecond
+// are at most five in a second.
+const requestEvery = 500 * time.Millisecond
 
 func newGentle() *gentle {
 	// The first second is that of the look for an endpoint, too.

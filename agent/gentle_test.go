@@ -56,8 +56,8 @@ func TestC2FewRequestsUntilKubeadmIsDone(t *testing.T) {
 		<-ctx.Done()
 		stop()
 		synctest.Wait()
-		assert.LessOrEqual(t, *n, 150, "at most five a second with the Lease and the looks")
-		assert.Greater(t, *n, 120, "and yet it goes on")
+		assert.LessOrEqual(t, *n, 120, "at most five a second with the Lease and the looks")
+		assert.Greater(t, *n, 100, "and yet it goes on")
 		assert.Empty(t, ended)
 		assert.False(t, limit.TryAccept())
 

