@@ -96,6 +96,10 @@ func (i *Importer) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if failed := i.report(ctx, seen.export, own, invalid, p); failed != nil {
 		err = failed
 	}
+	if err == nil && p.held() {
+		// What becomes known of a Service that nobody exports any more wakes nobody.
+		return reconcile.Result{RequeueAfter: heldAgain}, nil
+	}
 	return reconcile.Result{}, err
 }
 
@@ -107,6 +111,9 @@ type plan struct {
 	// changed or removed.
 	unknown map[string]bool
 }
+
+// heldAgain is when to look again at what is held. It costs reads of caches.
+const heldAgain = 5 * time.Second
 
 func (p plan) held() bool { return len(p.unknown) > 0 }
 

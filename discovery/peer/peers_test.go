@@ -370,6 +370,8 @@ func TestBeforeAListIsKnownNothingIsSettled(t *testing.T) {
 	p := peer.New(self(), peer.GitTiming(), peer.Memory{})
 	assert.False(t, p.Settled("east", cart))
 	p.SetList([]peer.Entry{{Name: "here"}}, nil)
+	assert.False(t, p.Settled("east", cart), "nobody has said yet that its namespace is here")
+	p.Follow(cart.Namespace)
 	assert.True(t, p.Settled("east", cart))
 }
 

@@ -41,12 +41,12 @@ func (p *Peers) Services() []Service {
 }
 
 // Settled is whether it means something that a cluster has no share of a service.
-// Before its record and its parts have been taken it does not, as after a
-// restart while the carrier is away: what is here of it stays.
+// Before its record and its parts have been taken it does not, nor before it is
+// known that the namespace is here, as after a restart: what is here of it stays.
 func (p *Peers) Settled(cluster string, service Service) bool {
 	m := p.members[cluster]
 	switch {
-	case !p.listed:
+	case !p.listed, !has(p.namespaces, service.Namespace):
 		return false
 	case m == nil || m.blocked.Reason != "":
 		return true
