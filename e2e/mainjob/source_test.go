@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fleetling/fleetling/agent/api/v1alpha1"
 	"github.com/fleetling/fleetling/e2e/cluster"
@@ -60,7 +59,8 @@ func TestP3_ErrorsAreNotEmptyAnswers(t *testing.T) {
 		s.fleet.Write(fmt.Sprintf("addons/base/cm-%d.yaml", i), configMap(fmt.Sprint("cm-", i), "one"))
 	}
 	s.join(func(o *world.MemberOptions) { o.Proxied = true })
-	s.do(s.m.Ready(t.Context(), s.fleet.Push("first")))
+	first := s.fleet.Push("first")
+	s.do(s.m.Ready(t.Context(), first))
 	before := s.versions()
 
 	for status, reason := range map[int]string{http.StatusUnauthorized: "AuthenticationFailed", http.StatusForbidden: "AuthenticationFailed", http.StatusInternalServerError: "Unreachable"} {
@@ -85,9 +85,9 @@ func TestP3_ErrorsAreNotEmptyAnswers(t *testing.T) {
 		s.do(s.m.Reconcile(t.Context()))
 		assert.Equal(t, before, s.versions(), path)
 	}
-	self, err := s.m.Self(t.Context())
-	s.do(err)
-	assert.True(t, meta.IsStatusConditionTrue(self.Status.Conditions, v1alpha1.Ready))
+	// The first pass after a restart may still look at what is there.
+	s.do(s.m.Ready(t.Context(), first))
+	assert.Equal(t, before, s.versions())
 }
 
 // The API server is away for a while: nothing is lost, and what was changed

@@ -38,6 +38,24 @@ func unexportedIsOutOfReach(c *stage) {
 	}
 }
 
+// comesTo waits until connections from all clusters come to a server: kube-proxy
+// may be a moment behind the slices of a conflict that has just been settled.
+func (c *stage) comesTo(port int32, server string) {
+	c.Helper()
+	for _, s := range c.all {
+		for _, of := range c.families(s) {
+			script := nc("", of, s.name(hello), port)
+			c.within(s, tries*lookupLimit, "to "+server, func(ctx context.Context) error {
+				other, err := c.answered(ctx, s, script, server)
+				if err == nil && other {
+					err = fmt.Errorf("%s: another than %s answers", script, server)
+				}
+				return err
+			})
+		}
+	}
+}
+
 // leads wants so many connections in a row to come to a server, from all
 // clusters. One that nobody answers is tried again, as under load one may be; an
 // answer of anybody else is a failure.
@@ -119,6 +137,7 @@ func onePortNameTwoNumbers(c *stage) {
 	c.requests()
 	c.dispute(service(spread), service(spread, ports(other)))
 	c.settled()
+	c.comesTo(42, c.server(c.first))
 	c.leads(42, c.server(c.first))
 }
 
